@@ -1,0 +1,2 @@
+crds:
+	.venv/bin/python -m mcptasks_crds.manifest
