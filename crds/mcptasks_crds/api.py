@@ -121,8 +121,8 @@ class Api:
         query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": resource_version}
         if labels:
             query["labelSelector"] = labels
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_TIMEOUT, sock_read=WATCH_SILENCE)
-        response = await self._request("GET", kind.path(namespace), query, timeout=timeout)
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_TIMEOUT, sock_read=WATCH_SILENCE)
+        response = await self._request("GET", kind.path(namespace), query, limits=limits)
         try:
             if response.status != 200:
                 raise _failure(response.status, await response.read())
@@ -225,7 +225,7 @@ class Api:
         body: Object | None = None,
         *,
         content_type: str = "application/json",
-        timeout: aiohttp.ClientTimeout | None = None,
+        limits: aiohttp.ClientTimeout | None = None,
     ) -> aiohttp.ClientResponse:
         headers = {"Content-Type": content_type, "Accept": "application/json", "User-Agent": self._user_agent}
         if token := await self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization"):
@@ -237,7 +237,7 @@ class Api:
                 url,
                 headers=headers,
                 body=body,
-                _request_timeout=timeout or aiohttp.ClientTimeout(REQUEST_TIMEOUT),
+                _request_timeout=limits or aiohttp.ClientTimeout(REQUEST_TIMEOUT),
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(error) from error

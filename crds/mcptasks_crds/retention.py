@@ -35,7 +35,7 @@ def keep_alive(retention: Retention | None, created: float, finished: float | No
 
 
 def ttl(retention: Retention | None, created: float, finished: float | None) -> int | None:
-    """ttl in milliseconds from creation as the later dialects show it; None = unlimited, or not known before the end."""
+    """ttl in milliseconds from creation as the later dialects show it; None = unlimited, or not yet known."""
     if retention is None:
         return None
     if retention.after == "Creation" and finished is None:

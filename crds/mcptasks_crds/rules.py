@@ -47,8 +47,9 @@ def kept_at_end(field: str) -> Rule:
     """``status.field`` of a task that has ended stays as it was."""
     has_new = f"has(self.status) && has(self.status.{field})"
     has_old = f"has(oldSelf.status.{field})"
+    same = f"({has_new}) == {has_old} && (!{has_old} || self.status.{field} == oldSelf.status.{field})"
     return {
-        "rule": f"!{_ENDED} || (({has_new}) == {has_old} && (!{has_old} || self.status.{field} == oldSelf.status.{field}))",
+        "rule": f"!{_ENDED} || ({same})",
         "reason": "FieldValueForbidden",
         "message": f"status.{field} of a task that has ended cannot be changed",
     }

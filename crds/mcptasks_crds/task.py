@@ -45,7 +45,8 @@ class Retention(Model):
     """How long the task and its result are kept."""
 
     after: Literal["Finish", "Creation"] = "Finish"
-    """Finish: counted from the end (keepAlive). Creation: from creation (ttl), but never cut short by the work itself."""
+    """Finish: counted from the end (keepAlive). Creation: from creation (ttl); work that outlasts it is still kept
+    for a while after its end."""
     milliseconds: Milliseconds
     """How long, in milliseconds."""
 
