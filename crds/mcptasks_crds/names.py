@@ -7,6 +7,7 @@ LABEL_TASK = "mcptasks.dev/task"
 LABEL_TASK_UID = "mcptasks.dev/task-uid"
 LABEL_TOOL = "mcptasks.dev/tool"
 LABEL_OWNER = "mcptasks.dev/owner"
+LABEL_CALL = "mcptasks.dev/call"
 LABEL_ATTEMPT = "mcptasks.dev/attempt"
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED_BY = "mcptasks"
@@ -58,9 +59,15 @@ def job_name(task_uid: str, attempt: int) -> str:
     return f"mct-{task_uid}-{attempt}"
 
 
+def session_hash(session: str) -> str:
+    """A session's id as it stands in ``spec.call``: it finds the tasks of a session without telling the session."""
+    return hashlib.sha256(session.encode(errors="surrogatepass")).hexdigest()[:24]
+
+
 def call_hash(session: str, request_id: str | int) -> str:
     """Names one request of one session, so that ``notifications/cancelled`` finds its task from any replica.
 
     A JSON-RPC id keeps its type in principle, but clients echo ``7`` as ``"7"``: both count as one.
     """
-    return hashlib.sha256(f"{session}\0{request_id}".encode(errors="surrogatepass")).hexdigest()[:40]
+    request = hashlib.sha256(f"{session}\0{request_id}".encode(errors="surrogatepass")).hexdigest()[:24]
+    return f"{session_hash(session)}.{request}"

@@ -1,0 +1,1 @@
+"""The service: the MCP endpoint over the objects, the worker API, limits and metrics."""
