@@ -11,7 +11,7 @@ from jsonschema.exceptions import SchemaError, best_match
 
 from mcptasks_crds.errors import InvalidValue
 from mcptasks_crds.tool import MCPTool
-from mcptasks_service.errors import ArgumentsInvalid, ToolNotFound, shown
+from mcptasks_service.errors import ArgumentsInvalid, ToolNotFound
 from mcptasks_service.informer import Informer
 
 
@@ -52,9 +52,8 @@ class OfferedTool:
             raise ArgumentsInvalid(f"Tool {self.tool.metadata.name} has an unsound inputSchema; its owner must mend it")
         if (error := best_match(self.validator.iter_errors(arguments))) is not None:
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
-            raise ArgumentsInvalid(
-                f"Arguments of {self.tool.metadata.name} are invalid at arguments{where}: {shown(error.message, 400)[1:-1]}"
-            )
+            why = error.message if len(error.message) <= 400 else f"{error.message[:400]}…"
+            raise ArgumentsInvalid(f"Arguments of {self.tool.metadata.name} are invalid at arguments{where}: {why}")
 
 
 def read_tool(item: Mapping[str, Any]) -> OfferedTool:

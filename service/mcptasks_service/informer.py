@@ -129,7 +129,7 @@ class Informer(Generic[T]):
                 level = logging.WARNING if self.connected or pause == FIRST_PAUSE else logging.DEBUG
                 logger.log(level, "%s: %s (HTTP %s); trying again", self._kind.plural, error, error.code)
                 self.connected = False
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311: jitter
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (jitter)
                 pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _list(self) -> None:

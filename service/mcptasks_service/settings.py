@@ -26,7 +26,7 @@ class Settings(BaseSettings):
     """How callers are identified. none: nobody is; whoever holds a task's id can read it."""
     signing_keys: list[SecretStr] = []
     """Keys, of 32 characters or more, that sign session ids and event ids; the first signs, all verify. Every replica
-    needs the same, and they must outlive restarts. Without one the replica makes its own, which no other replica knows."""
+    needs the same, and they must outlive restarts. Without one a replica makes its own, which no other knows."""
     session_days: float = Field(default=30, gt=0)
     """Days a session id is good for. Clients can't renew one, so it must be longer than any session."""
     body_limit: int = Field(default=4 * 1024 * 1024, ge=1024)

@@ -1,0 +1,76 @@
+"""Progress of workers: at most one write per task and interval; the last word always lands."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from mcptasks_crds.errors import Conflict, NotFound, Refused
+from mcptasks_crds.record import TaskRecord
+from mcptasks_crds.task import Progress
+from mcptasks_crds.times import render
+from mcptasks_service.errors import ServiceError
+from mcptasks_service.store import Store
+
+logger = logging.getLogger(__name__)
+
+
+class ProgressWriter:
+    """Coalesces reports. What a crash costs: the reports of the last interval, which the next ones replace."""
+
+    def __init__(self, store: Store, interval: float, clock: Callable[[], float]) -> None:
+        self._store, self._interval, self._clock = store, interval, clock
+        self._pending: dict[str, tuple[TaskRecord, Progress]] = {}
+        self._writers: dict[str, asyncio.Task[None]] = {}
+
+    def report(self, task: TaskRecord, progress: Progress) -> None:
+        """Take a report; it is written at once, or when the interval since the last write is over."""
+        self._pending[task.uid] = (task, progress)
+        if task.uid not in self._writers:
+            self._writers[task.uid] = asyncio.create_task(self._drain(task.uid))
+
+    def forget(self, task: TaskRecord) -> None:
+        """The task has ended: what is still to be written no longer matters."""
+        self._pending.pop(task.uid, None)
+
+    async def close(self) -> None:
+        """Write what is pending, and stop."""
+        writers = list(self._writers.values())
+        for writer in writers:
+            writer.cancel()
+        await asyncio.gather(*writers, return_exceptions=True)
+        for uid in list(self._pending):
+            await self._write(*self._pending.pop(uid))
+
+    async def _drain(self, uid: str) -> None:
+        try:
+            while uid in self._pending:
+                await self._write(*self._pending.pop(uid))
+                await asyncio.sleep(self._interval)
+        finally:
+            del self._writers[uid]
+
+    async def _write(self, task: TaskRecord, progress: Progress) -> None:
+        latest: TaskRecord | None = task
+        try:
+            for _ in range(3):
+                if latest is None or latest.terminal:
+                    return
+                status = {"progress": progress.wire(), "lastUpdatedAt": render(self._clock())}
+                try:
+                    await self._store.patch_status(latest, status)
+                except (Conflict, Refused):
+                    latest = await self._store.refresh(latest)
+                else:
+                    return
+        except NotFound:
+            return
+        except ServiceError as error:
+            logger.warning("progress of %s is not written: %s", task.name, error)
+
+
+def in_words(progress: float, total: float | None, message: str | None) -> Progress:
+    """A report with the line that ``kubectl get`` shows: ``3/10 compiling``, ``42%``."""
+    done = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+    return Progress(
+        progress=progress, total=total, message=message, text=f"{done} {message}"[:120] if message else done
+    )

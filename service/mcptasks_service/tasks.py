@@ -1,0 +1,319 @@
+"""What can be done with tasks, whatever the dialect. Knows no wire."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mcptasks_crds.ending import ended
+from mcptasks_crds.errors import AlreadyExists, Conflict, NotFound, Refused
+from mcptasks_crds.lifecycle import State
+from mcptasks_crds.names import (
+    LABEL_CALL,
+    LABEL_OWNER,
+    LABEL_TOOL,
+    call_hash,
+    owner_hash,
+    owner_key,
+    session_hash,
+    task_name,
+)
+from mcptasks_crds.reasons import Reason
+from mcptasks_crds.record import TaskRecord
+from mcptasks_crds.sizes import stored_size
+from mcptasks_crds.task import Call, MCPTask, Retention, TaskSpec
+from mcptasks_crds.times import milliseconds, render
+from mcptasks_crds.tool import MCPTool
+from mcptasks_service import audit
+from mcptasks_service.callers import ANYONE, Caller
+from mcptasks_service.catalogue import Catalogue
+from mcptasks_service.errors import (
+    ArgumentsInvalid,
+    InvalidParams,
+    LimitExceeded,
+    TaskEnded,
+    TaskExists,
+    TaskNotFound,
+    ToolNotFound,
+    Unavailable,
+)
+from mcptasks_service.index import TaskIndex
+from mcptasks_service.informer import Informer
+from mcptasks_service.limits import Limits
+from mcptasks_service.metrics import Metrics
+from mcptasks_service.results import Results
+from mcptasks_service.store import Store
+
+WRITE_TRIES = 8
+"""How often a status is decided again after somebody else wrote first."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """What a client asks for."""
+
+    tool: str
+    arguments: dict[str, Any]
+    origin: str
+    """The dialect: sep-1686, 2025-11-25 or 2026-07-28."""
+    task_id: str | None = None
+    """The requestor's own id; None = 128 random bits are made."""
+    retention: Retention | Literal["default", "unlimited"] = "default"
+    """What the client asked for; the tool's maximum cuts it."""
+    plain: bool = False
+    """An ordinary call, which is not listed."""
+    call: str | None = None
+    """`names.call_hash` of session and request."""
+
+
+class Tasks:
+    """The use cases."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        informer: Informer[TaskRecord],
+        index: TaskIndex,
+        catalogue: Catalogue,
+        results: Results,
+        limits: Limits,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        argument_limit: int,
+    ) -> None:
+        self.catalogue = catalogue
+        self._store, self._informer, self._index = store, informer, index
+        self._results, self._limits, self._metrics = results, limits, metrics
+        self._clock, self._argument_limit = clock, argument_limit
+
+    async def create(self, caller: Caller, new: NewTask) -> TaskRecord:
+        """Make a task; when this returns, any replica can read it.
+
+        Raises:
+            ToolNotFound, ArgumentsInvalid, LimitExceeded, TaskExists, Unavailable
+        """
+        owner = caller.owner if new.task_id is not None or caller.identified else ANYONE
+        key = owner_key(owner)
+        try:
+            offered = self.catalogue.offered(new.tool)
+            await self._limits.creation(caller, offered.tool, self._index.open_count(key))
+            offered.check(new.arguments)
+        except (ToolNotFound, ArgumentsInvalid, LimitExceeded) as error:
+            audit.refusal(getattr(error, "reason", type(error).__name__), caller, new.tool)
+            raise
+        task_id = new.task_id if new.task_id is not None else secrets.token_urlsafe(16)
+        task = MCPTask(
+            spec=TaskSpec(
+                task_id=task_id,
+                owner=owner,
+                request=Call(name=new.tool, arguments=self._arguments(new)),
+                origin=new.origin,
+                plain=new.plain or None,
+                retention=granted(new.retention, offered.tool),
+                call=new.call,
+                created_at=render(self._clock()),
+            )
+        )
+        body = {
+            "metadata": {
+                "name": task_name(key, task_id),
+                "labels": {
+                    LABEL_TOOL: new.tool,
+                    LABEL_OWNER: owner_hash(key),
+                    **({LABEL_CALL: new.call} if new.call else {}),
+                },
+            },
+            "spec": task.spec.wire(),
+        }
+        try:
+            created = await self._store.create(body)
+        except AlreadyExists:
+            audit.refusal("task_exists", caller, body["metadata"]["name"])
+            raise TaskExists(task_id) from None
+        except Refused as error:
+            raise InvalidParams(f"The task was refused: {error}") from error
+        self._metrics.created.labels(tool=new.tool, origin=new.origin).inc()
+        audit.task_event("created", caller, created)
+        return created
+
+    async def get(self, caller: Caller, task_id: str) -> TaskRecord:
+        """One task as it is now.
+
+        Raises:
+            TaskNotFound: unknown, expired, or not this caller's.
+            LimitExceeded, Unavailable
+        """
+        await self._limits.poll(caller)
+        return await self._find(caller, task_id)
+
+    async def result(self, task: TaskRecord) -> bytes:
+        """The exact JSON text of a task's result.
+
+        Raises:
+            ResultNotReady, TaskNotFound, Unavailable
+        """
+        return await self._results.read(task)
+
+    async def changes(self, task: TaskRecord) -> AsyncIterator[TaskRecord]:
+        """The present state of a task, then each later one, up to and with its end.
+
+        Raises:
+            TaskNotFound: it was deleted.
+        """
+        async for state in self._informer.changes(task.key):
+            if state is None or state.uid != task.uid:
+                raise TaskNotFound(task.task_id)
+            yield state
+            if state.terminal:
+                return
+
+    def list(self, caller: Caller, after: str | None, limit: int) -> tuple[list[TaskRecord], str | None]:
+        """One page of the caller's own tasks, oldest first, and where the next begins.
+
+        Raises:
+            InvalidParams: ``after`` is not what an earlier page gave.
+        """
+        start = _position(after)
+        mine = (t for t in self._index.of_owner(caller.key) if not t.plain and not self._store.gone(t))
+        rest = sorted((t for t in mine if (t.created, t.name) > start), key=lambda t: (t.created, t.name))
+        page = rest[:limit]
+        return page, f"{page[-1].created!r} {page[-1].name}" if len(rest) > limit else None
+
+    async def cancel(self, caller: Caller, task_id: str, reason: str | None = None) -> TaskRecord:
+        """Cancel a task at once; the operator stops its work.
+
+        Raises:
+            TaskNotFound, TaskEnded, Unavailable
+        """
+        task = await self._cancel(await self._find(caller, task_id), reason)
+        audit.task_event("cancelled", caller, task)
+        return task
+
+    async def cancel_call(self, session: str, request_id: str | int) -> None:
+        """Cancel the task of one request of a session (R-7.1); without one, or after its end, nothing (R-7.2)."""
+        call = call_hash(session, request_id)
+        task = self._index.of_call(call) or await self._store.fetch_call(call)
+        if task is None:
+            return
+        try:
+            await self._cancel(task, None)
+        except (TaskEnded, TaskNotFound):
+            pass
+
+    async def delete(self, caller: Caller, task_id: str) -> None:
+        """Remove a task, its result, and its work if it still runs (R-2.5).
+
+        Raises:
+            TaskNotFound, Unavailable
+        """
+        task = await self._find(caller, task_id)
+        await self._store.delete(task)
+        self._metrics.deleted.labels(tool=task.tool).inc()
+        audit.task_event("deleted", caller, task)
+
+    async def watch(self, caller: Caller) -> AsyncIterator[TaskRecord]:
+        """Every change of a task that the caller, or an unidentified caller's session, has made.
+
+        States that come faster than they are read are skipped, never the last.
+        """
+        session = session_hash(caller.session) if caller.session else None
+        waiting: dict[tuple[str, str], TaskRecord] = {}
+        wake = asyncio.Event()
+
+        def changed(key: tuple[str, str], task: TaskRecord | None) -> None:
+            if task is not None and not task.plain and self._concerns(task, caller, session):
+                waiting[key] = task
+                wake.set()
+
+        with self._informer.listen(None, changed):
+            while True:
+                await wake.wait()
+                wake.clear()
+                while waiting:
+                    yield waiting.pop(next(iter(waiting)))
+
+    @staticmethod
+    def _concerns(task: TaskRecord, caller: Caller, session: str | None) -> bool:
+        if caller.identified or session is None:
+            return caller.identified and task.owner_key == caller.key
+        return task.owner_key == caller.key or (task.call or "").startswith(f"{session}.")
+
+    async def _find(self, caller: Caller, task_id: str) -> TaskRecord:
+        for key in caller.keys:
+            if (task := self._store.known(key, task_id)) is not None:
+                self._metrics.lookups.labels(outcome="hit").inc()
+                return task
+        await self._limits.lookup(caller)
+        for key in caller.keys:
+            if (task := await self._store.fetch(key, task_id)) is not None:
+                self._metrics.lookups.labels(outcome="fetched").inc()
+                return task
+        self._metrics.lookups.labels(outcome="unknown").inc()
+        audit.refusal("task_not_found", caller, task_id)
+        raise TaskNotFound(task_id)
+
+    async def _cancel(self, task: TaskRecord, reason: str | None) -> TaskRecord:
+        message = f"cancelled by the requestor: {reason}" if reason else "cancelled by the requestor"
+        for _ in range(WRITE_TRIES):
+            if task.terminal:
+                raise TaskEnded(task.task_id, task.state)
+            status = ended(task, State.CANCELLED, now=self._clock(), reason=Reason.CANCELLED, message=message)
+            try:
+                done = await self._store.patch_status(task, status)
+            except NotFound:
+                raise TaskNotFound(task.task_id) from None
+            except (Conflict, Refused):
+                fresh = await self._store.refresh(task)
+                if fresh is None:
+                    raise TaskNotFound(task.task_id) from None
+                task = fresh
+            else:
+                self._metrics.cancelled.labels(tool=task.tool).inc()
+                return done
+        raise Unavailable(f"Task {task.task_id!r} changes faster than it can be cancelled; try again")
+
+    def _arguments(self, new: NewTask) -> str:
+        try:
+            text = json.dumps(new.arguments, ensure_ascii=False, allow_nan=False)
+            size = stored_size(text)
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ArgumentsInvalid(f"Arguments of {new.tool} hold half a surrogate pair, which is no text") from error
+        except ValueError as error:
+            raise ArgumentsInvalid(f"Arguments of {new.tool} hold NaN or Infinity, which JSON does not have") from error
+        if size > self._argument_limit:
+            raise ArgumentsInvalid(
+                f"Arguments of {new.tool} take {size} bytes as they are stored, and at most {self._argument_limit} are "
+                "allowed; pass large data by reference"
+            )
+        return text
+
+
+def granted(asked: Retention | Literal["default", "unlimited"], tool: MCPTool) -> Retention | None:
+    """The retention that a task gets (R-5.1): what was asked or the tool's default, cut to the tool's maximum.
+
+    None = unlimited.
+    """
+    limits = tool.spec.retention
+    most = milliseconds(limits.max) if limits.max is not None else None
+    if asked == "default":
+        span = milliseconds(limits.default) if limits.default is not None else None
+        asked = Retention(after="Finish", milliseconds=span) if span is not None else "unlimited"
+    if isinstance(asked, str):
+        return None if most is None else Retention(after="Finish", milliseconds=most)
+    if most is not None and asked.milliseconds > most:
+        return Retention(after=asked.after, milliseconds=most)
+    return asked
+
+
+def _position(after: str | None) -> tuple[float, str]:
+    if after is None:
+        return (float("-inf"), "")
+    created, _, name = after.partition(" ")
+    try:
+        return float(created), name
+    except ValueError:
+        raise InvalidParams(f"Invalid cursor: {after[:80]!r}; use a nextCursor as it came, or none") from None
