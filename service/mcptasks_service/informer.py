@@ -124,10 +124,14 @@ class Informer(Generic[T]):
             except Gone:
                 logger.info("%s: the watch is too old, listing again", self._kind.plural)
                 self._version = ""
-            except ApiFailure as error:
-                # Also 403: an API server that has just started has not loaded its roles.
+            except Exception as error:
+                # Unreachable and overloaded, but also 403: an API server that has just started has not loaded its roles.
+                # What nobody foresaw must not end the watch either: it is logged whole, and the list begun again.
                 level = logging.WARNING if self.connected or pause == FIRST_PAUSE else logging.DEBUG
-                logger.log(level, "%s: %s (HTTP %s); trying again", self._kind.plural, error, error.code)
+                foreseen = isinstance(error, ApiFailure)
+                logger.log(level, "%s: %s; trying again", self._kind.plural, error, exc_info=not foreseen)
+                if not foreseen:
+                    self._version = ""
                 self.connected = False
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (jitter)
                 pause = min(pause * 2, LONGEST_PAUSE)

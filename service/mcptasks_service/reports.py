@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -67,7 +66,7 @@ class Reports:
             TaskNotFound: it was deleted.
             Unavailable: nothing is decided; report again.
         """
-        text, is_error = _checked(body)
+        text, is_error, summary = _checked(body)
         sha256 = hashlib.sha256(body).hexdigest()
         self._open_or_same(task, sha256)
         if (size := stored_size(text)) > RESULT_LIMIT:
@@ -78,7 +77,7 @@ class Reports:
         ref = result_ref(await self._stored(task, text, is_error, sha256))
         reason = Reason.TOOL_ERROR if is_error else Reason.SUCCEEDED
         try:
-            done = await self._finish(task, State.COMPLETED, reason, _summary(text), result=ref)
+            done = await self._finish(task, State.COMPLETED, reason, summary, result=ref)
         except TaskEnded:
             await self._drop(task, ref)
             raise
@@ -146,8 +145,8 @@ class Reports:
             logger.info("result %s of an ended task is left to be collected with it: %s", ref.name, error)
 
 
-def _checked(body: bytes) -> tuple[str, bool]:
-    """A tool result as text, and whether it says isError.
+def _checked(body: bytes) -> tuple[str, bool, str]:
+    """A tool result as text, whether it says isError, and its first line.
 
     Raises:
         WorkerRefused: with what is wrong.
@@ -169,23 +168,11 @@ def _checked(body: bytes) -> tuple[str, bool]:
     is_error = value.get("isError", False)
     if not isinstance(is_error, bool):
         raise WorkerRefused(422, "not_a_result", f"isError must be true or false, not {is_error!r}")
-    return text, is_error
+    return text, is_error, _summary(content)
 
 
-def _summary(text: str) -> str:
+def _summary(content: list[dict[str, Any]]) -> str:
     """The first line of the first text of a result, for ``kubectl get`` and status messages."""
-    blocks = json.loads(text)["content"]
-    words = next((block["text"] for block in blocks if isinstance(block.get("text"), str)), "")
-    line = words.strip().partition("\n")[0]
+    words = next((block["text"] for block in content if isinstance(block.get("text"), str)), "")
+    line: str = words.strip().partition("\n")[0]
     return line if len(line) <= 200 else f"{line[:200]}…"
-
-
-def number(value: Any, name: str) -> float:
-    """A finite number of a report.
-
-    Raises:
-        WorkerRefused: it is none.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise WorkerRefused(422, "bad_progress", f"{name} must be a finite number, not {value!r}")
-    return float(value)

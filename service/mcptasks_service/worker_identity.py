@@ -22,7 +22,10 @@ _POD_NAME, _POD_UID = "authentication.kubernetes.io/pod-name", "authentication.k
 
 
 class WorkerRefused(Exception):
-    """The caller is not the worker of a task that runs. ``code`` is the HTTP status, ``reason`` one word for metrics."""
+    """The caller is not the worker of a task that runs, or what it reports can't be taken.
+
+    ``code`` is the HTTP status, ``reason`` one word for metrics.
+    """
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)
