@@ -125,7 +125,7 @@ class Informer(Generic[T]):
                 logger.info("%s: the watch is too old, listing again", self._kind.plural)
                 self._version = ""
             except Exception as error:
-                # Unreachable and overloaded, but also 403: an API server that has just started has not loaded its roles.
+                # Unreachable or overloaded; also 403: an API server that has just started has not loaded its roles.
                 # What nobody foresaw must not end the watch either: it is logged whole, and the list begun again.
                 level = logging.WARNING if self.connected or pause == FIRST_PAUSE else logging.DEBUG
                 foreseen = isinstance(error, ApiFailure)
