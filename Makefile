@@ -44,7 +44,7 @@ test: lint ## everything that must be green: lint, then all tests with their bra
 	$(BIN)/pytest -n 2 --cov
 
 demo: $(STAMP) ## the whole story on real input, in about a minute
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/python -m examples.demo
 
 clean: ## remove the environment and what tools left behind
 	rm -rf $(VENV) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist

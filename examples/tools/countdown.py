@@ -2,7 +2,7 @@
 
 import time
 
-from worker import arguments, progress, result
+from examples.tools.worker import arguments, progress, result
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from worker import arguments, progress, result
+from examples.tools.worker import arguments, progress, result
 
 COLLECTED = re.compile(r"collected (\d+) items?(?: / (\d+) deselected)?")
 FINISHED = re.compile(r"^(\S+?)::(\S+).* (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)")

@@ -1,7 +1,7 @@
 """How a tool talks to mcptasks from inside its Job, in standard library alone.
 
-The pod finds three variables: MCPTASKS_URL (the worker API), MCPTASKS_TOKEN_FILE (who it is; the token is renewed, so it
-is read each time) and MCPTASKS_ARGUMENTS (a file with the call's arguments).
+The pod finds three variables: MCPTASKS_URL (the worker API), MCPTASKS_TOKEN_FILE (who it is; the token is renewed, so
+it is read each time) and MCPTASKS_ARGUMENTS (a file with the call's arguments).
 """
 
 import contextlib
@@ -42,12 +42,14 @@ def result(text: str, structured: dict[str, Any] | None = None, *, is_error: boo
     give_up = time.monotonic() + PATIENCE
     for attempt in itertools.count():
         try:
-            return _send("PUT", "result", body)
+            _send("PUT", "result", body)
         except OSError as error:  # HTTPError is one too
             refused = isinstance(error, urllib.error.HTTPError) and error.code < 500
             if refused or time.monotonic() > give_up:
                 raise
             time.sleep(min(0.2 * 2**attempt, 10))  # sent again it is still the same result
+        else:
+            return
 
 
 def _send(method: str, what: str, body: dict[str, Any]) -> None:

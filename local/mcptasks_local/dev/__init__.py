@@ -1,0 +1,1 @@
+"""``mcptasks dev``: control plane, operator and service on one machine, for daily use."""
