@@ -42,8 +42,9 @@ def dev(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all that operator and service log.")] = False,
 ) -> None:
     """Run everything on this machine: a control plane, the operator and the service, Jobs as local processes."""
-    from mcptasks_local.dev.options import Options
     from mcptasks_local.dev.run import run
+
+    from mcptasks_local.dev.options import Options
 
     raise typer.Exit(
         run(
