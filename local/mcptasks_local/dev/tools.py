@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
 from mcptasks_crds.kinds import TOOL
-from mcptasks_crds.tool import MCPTool
 from mcptasks_local.dev.folder import DevError
+from mcptasks_local.errors import ApiError
+from mcptasks_local.objects import Objects
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -29,7 +29,7 @@ class ToolDocument:
 
 
 def read_tools(paths: Iterable[Path], namespace: str) -> list[ToolDocument]:
-    """The tools in files and folders (not below them), each sound as far as its schema tells.
+    """The tools in files and folders (not below them), each a document of the right kind.
 
     Raises:
         DevError: every fault found, with file and document.
@@ -85,20 +85,25 @@ def _problems(body: Any, namespace: str) -> list[str]:
         return ["metadata.name is missing"]
     if metadata.setdefault("namespace", namespace) != namespace:
         return [f"namespace {metadata['namespace']} is not the one that is served: {namespace} (see --namespace)"]
-    try:
-        MCPTool.model_validate(body)
-    except ValidationError as error:
-        return [f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in error.errors()]
-    return [f"{path} is no field of an MCPTool" for path in _unknown(MCPTool, body, "")]
+    return []
 
 
-def _unknown(model: type[BaseModel], body: dict[str, Any], prefix: str) -> Iterator[str]:
-    """Fields that the API server would drop: a slip of the pen would go unseen."""
-    fields = {field.alias or name: field for name, field in model.model_fields.items()}
-    for key, value in body.items():
-        if key not in fields:
-            yield f"{prefix}{key}"
-        elif key != "metadata" and isinstance(value, dict):  # of that the model reads only a part
-            kind = fields[key].annotation
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield from _unknown(kind, value, f"{prefix}{key}.")
+def apply(objects: Objects, documents: Iterable[ToolDocument]) -> None:
+    """Create or update tools, as strictly as kubectl: a field that no MCPTool has is a fault.
+
+    Raises:
+        DevError: what the API server refused, with file and document.
+    """
+    faults: list[str] = []
+    resource = objects.resource(f"{TOOL.plural}.{TOOL.group}")
+    for document in documents:
+        namespace = document.body["metadata"]["namespace"]
+        try:
+            if any(item["metadata"]["name"] == document.name for item in objects.list(resource, namespace)[0]):
+                objects.replace(resource, namespace, document.name, document.body, strict=True)
+            else:
+                objects.create(resource, namespace, document.body, strict=True)
+        except ApiError as error:
+            faults.append(f"{document.source}: {error.message}")
+    if faults:
+        raise DevError("\n".join(faults))
