@@ -1,6 +1,7 @@
 """The tools on offer, from the MCPTool objects of the namespace."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,8 +9,11 @@ from typing import Any, Self
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import SPECIFICATIONS
 
 from mcptasks_crds.errors import InvalidValue
+from mcptasks_crds.record import later_version
 from mcptasks_crds.tool import MCPTool
 from mcptasks_service.errors import ArgumentsInvalid, ToolNotFound
 from mcptasks_service.informer import Informer
@@ -29,9 +33,12 @@ class OfferedTool:
     def uid(self) -> str:
         return self.tool.metadata.uid or ""
 
+    @property
+    def resource_version(self) -> str:
+        return self.tool.metadata.resource_version or ""
+
     def newer_than(self, other: Self) -> bool:
-        mine, theirs = self.tool.metadata.resource_version or "", other.tool.metadata.resource_version or ""
-        return not (mine.isdigit() and theirs.isdigit()) or int(mine) > int(theirs)
+        return later_version(self.resource_version, other.resource_version)
 
     @cached_property
     def validator(self) -> Draft202012Validator | None:
@@ -40,7 +47,8 @@ class OfferedTool:
             Draft202012Validator.check_schema(self.tool.spec.input_schema)
         except SchemaError:
             return None
-        return Draft202012Validator(self.tool.spec.input_schema)
+        # With a registry of its own, since the default one would fetch a remote $ref, from inside the cluster.
+        return Draft202012Validator(self.tool.spec.input_schema, registry=SPECIFICATIONS)
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Refuse arguments that do not fit the input schema.
@@ -48,12 +56,21 @@ class OfferedTool:
         Raises:
             ArgumentsInvalid: where and why, with the value.
         """
+        name = self.tool.metadata.name
+        unsound = ArgumentsInvalid(f"Tool {name} has an unsound inputSchema; its owner must mend it")
         if self.validator is None:
-            raise ArgumentsInvalid(f"Tool {self.tool.metadata.name} has an unsound inputSchema; its owner must mend it")
-        if (error := best_match(self.validator.iter_errors(arguments))) is not None:
+            raise unsound
+        try:
+            error = best_match(self.validator.iter_errors(arguments))
+        except (Unresolvable, re.error):  # found only on the way: a $ref to nowhere, a pattern that is none
+            raise unsound from None
+        except RecursionError:
+            raise ArgumentsInvalid(f"Arguments of {name} are nested too deeply to be checked") from None
+        if error is not None:
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
-            why = error.message if len(error.message) <= 400 else f"{error.message[:400]}…"
-            raise ArgumentsInvalid(f"Arguments of {self.tool.metadata.name} are invalid at arguments{where}: {why}")
+            raise ArgumentsInvalid(
+                f"Arguments of {name} are invalid at arguments{_short(where, 200)}: {_short(error.message, 400)}"
+            )
 
 
 def read_tool(item: Mapping[str, Any]) -> OfferedTool:
@@ -66,6 +83,10 @@ def read_tool(item: Mapping[str, Any]) -> OfferedTool:
         return OfferedTool(MCPTool.model_validate(item))
     except ValueError as error:
         raise InvalidValue(str(error)) from error
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 class Catalogue:

@@ -33,7 +33,7 @@ class TaskIndex:
             self._by_owner[task.owner_key].add(key)
             if not task.terminal:
                 self._open[task.owner_key].add(key)
-            if task.call is not None:
+            if task.call is not None and not self._later(task.call, task):
                 self._by_call[task.call] = key
 
     def of_owner(self, owner_key: str) -> Iterator[TaskRecord]:
@@ -48,6 +48,12 @@ class TaskIndex:
         """The task that one request of one session made."""
         key = self._by_call.get(call)
         return None if key is None else self._records[key]
+
+
+    def _later(self, call: str, task: TaskRecord) -> bool:
+        """Whether the request is known to have made a later task: a client that begins again counts from 0 again."""
+        other = self.of_call(call)
+        return other is not None and other.created > task.created
 
 
 def _discard(index: defaultdict[str, set[Key]], name: str, key: Key) -> None:

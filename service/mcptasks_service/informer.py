@@ -9,6 +9,7 @@ is then absent is dropped, with its listeners told.
 import asyncio
 import logging
 import random
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -16,11 +17,15 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from mcptasks_crds.api import Api, Object
 from mcptasks_crds.errors import ApiFailure, Gone, McpTasksError
 from mcptasks_crds.kinds import Kind
+from mcptasks_crds.record import later_version
 
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
 """Seconds between attempts when the API server is away, with jitter so that replicas don't return in step."""
+
+DELETED_KEPT = 4096
+"""How many uids of deleted objects are remembered, so that an answer on its way then does not bring one back."""
 
 
 class Versioned(Protocol):
@@ -30,6 +35,8 @@ class Versioned(Protocol):
     def key(self) -> tuple[str, str]: ...
     @property
     def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
     def newer_than(self, other: Self, /) -> bool: ...
 
 
@@ -51,6 +58,7 @@ class Informer(Generic[T]):
         self._api, self._kind, self._namespace, self._read, self._clock = api, kind, namespace, read, clock
         self._known: dict[tuple[str, str], T] = {}
         self._listeners: dict[tuple[str, str] | None, set[Listener]] = {}
+        self._deleted: OrderedDict[str, None] = OrderedDict()
         self._version = ""
         self.synced = asyncio.Event()
         """Set once the first list is in."""
@@ -72,13 +80,17 @@ class Informer(Generic[T]):
     def put(self, item: T) -> None:
         """Take in a state that this process has read or written itself, unless a later one is known."""
         known = self._known.get(item.key)
-        if known is not None and not item.newer_than(known):
+        if item.uid in self._deleted or (known is not None and not item.newer_than(known)):
             return
         self._known[item.key] = item
         self._tell(item.key, item)
 
     def drop(self, key: tuple[str, str], uid: str | None = None) -> None:
-        """Forget an object that is gone; with ``uid`` only that life of it."""
+        """Forget an object that is gone; with ``uid`` only that life of it, and for good."""
+        if uid is not None:
+            self._deleted[uid] = None
+            if len(self._deleted) > DELETED_KEPT:
+                self._deleted.popitem(last=False)
         known = self._known.get(key)
         if known is not None and (uid is None or known.uid == uid):
             del self._known[key]
@@ -110,31 +122,31 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """List and watch until cancelled."""
-        pause = FIRST_PAUSE
+        pause = 0.0
         while True:
             try:
                 if not self._version:
                     await self._list()
                     self.synced.set()
                 async for event in self._api.watch(self._kind, self._namespace, self._version):
-                    self.connected, pause = True, FIRST_PAUSE
+                    self.connected, pause = True, 0.0
                     self._take(event)
-                # A clean end is ordinary: go on from where we are, at once.
-                pause = FIRST_PAUSE
+                # A clean end is ordinary: go on from where we are.
             except Gone:
-                logger.info("%s: the watch is too old, listing again", self._kind.plural)
+                logger.info("%s: the watch or list is too old, listing again", self._kind.plural)
                 self._version = ""
             except Exception as error:
                 # Unreachable or overloaded; also 403: an API server that has just started has not loaded its roles.
                 # What nobody foresaw must not end the watch either: it is logged whole, and the list begun again.
-                level = logging.WARNING if self.connected or pause == FIRST_PAUSE else logging.DEBUG
+                level = logging.WARNING if self.connected or not pause else logging.DEBUG
                 foreseen = isinstance(error, ApiFailure)
                 logger.log(level, "%s: %s; trying again", self._kind.plural, error, exc_info=not foreseen)
                 if not foreseen:
                     self._version = ""
-                self.connected = False
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (jitter)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                self.connected, pause = False, max(pause, FIRST_PAUSE)
+            # At once after a stream that brought something; what ends again and again with nothing must not spin.
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (jitter)
+            pause = min(max(pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
 
     async def _list(self) -> None:
         seen: set[tuple[str, str]] = set()
@@ -143,16 +155,18 @@ class Informer(Generic[T]):
             page = await self._api.list(self._kind, self._namespace, after=after)
             self.last_event = self._clock()
             for item in page["items"]:
-                read = self._readable(item)
-                if read is not None:
-                    seen.add(read.key)
+                seen.add((item["metadata"].get("namespace") or "", item["metadata"]["name"]))
+                if (read := self._readable(item)) is not None:
                     self.put(read)
             after = page["metadata"].get("continue") or ""
             if not after:
                 break
-        for key in [key for key in self._known if key not in seen]:
-            self.drop(key)
-        self._version = page["metadata"]["resourceVersion"]
+        version = page["metadata"]["resourceVersion"]
+        for key, known in [(key, known) for key, known in self._known.items() if key not in seen]:
+            # All pages show one moment; what this process wrote after it is in none of them, and not gone.
+            if not later_version(known.resource_version, version):
+                self.drop(key)
+        self._version = version
 
     def _take(self, event: Object) -> None:
         self.last_event = self._clock()

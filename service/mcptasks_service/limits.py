@@ -2,11 +2,15 @@
 
 import math
 import time
+from typing import Protocol
 
-from limits import RateLimitItem, parse
-from limits.aio.strategies import SlidingWindowCounterRateLimiter
-from limits.storage import storage_from_string
+from limits import RateLimitItem, WindowStats, parse
+from limits.aio import storage as shared_storage
+from limits.aio.strategies import SlidingWindowCounterRateLimiter as SharedLimiter
+from limits.storage import MemoryStorage, storage_from_string
+from limits.strategies import SlidingWindowCounterRateLimiter as LocalLimiter
 
+from mcptasks_crds.errors import InvalidValue
 from mcptasks_crds.names import owner_hash
 from mcptasks_crds.tool import MCPTool
 from mcptasks_service.callers import Caller
@@ -15,11 +19,42 @@ from mcptasks_service.metrics import Metrics
 from mcptasks_service.settings import Settings
 
 
+class Limiter(Protocol):
+    """One strategy of the library, whose methods wait."""
+
+    async def hit(self, item: RateLimitItem, *identifiers: str) -> bool: ...
+    async def get_window_stats(self, item: RateLimitItem, *identifiers: str) -> WindowStats: ...
+
+
+class _InMemory:
+    """Counts in this process. The library's asynchronous memory storage walks over all counters at each hit (1.7 ms
+    with 10,000 callers); the other one sweeps in a thread (12 µs whatever their number)."""
+
+    def __init__(self) -> None:
+        self._limiter = LocalLimiter(MemoryStorage())
+
+    async def hit(self, item: RateLimitItem, *identifiers: str) -> bool:
+        return self._limiter.hit(item, *identifiers)
+
+    async def get_window_stats(self, item: RateLimitItem, *identifiers: str) -> WindowStats:
+        return self._limiter.get_window_stats(item, *identifiers)
+
+
+def _limiter(uri: str) -> Limiter:
+    if uri in ("memory://", "async+memory://"):
+        return _InMemory()
+    storage = storage_from_string(uri) if uri.startswith("async+") else None
+    if not isinstance(storage, shared_storage.Storage):
+        raise InvalidValue(f"rate_storage {uri!r} is not one; write memory:// or async+redis://HOST:PORT")
+    limiter: Limiter = SharedLimiter(storage)
+    return limiter
+
+
 class Limits:
     """The rates of a service. Counters live in ``settings.rate_storage``: per replica, or shared through Redis."""
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
-        self._limiter = SlidingWindowCounterRateLimiter(storage_from_string(settings.rate_storage))
+        self._limiter = _limiter(settings.rate_storage)
         self._rates = {
             "creations": parse(settings.creations),
             "polls": parse(settings.polls),

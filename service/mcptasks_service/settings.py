@@ -47,8 +47,8 @@ class Settings(BaseSettings):
     """How often one caller may ask for ids that this replica does not know: each costs a request to the API server."""
     open_tasks: int = Field(default=100, ge=1)
     """How many tasks of one caller may be unfinished at once."""
-    rate_storage: str = "async+memory://"
-    """Where rates are counted: async+memory:// (each replica counts its own), or async+redis://HOST (all together)."""
+    rate_storage: str = "memory://"
+    """Where rates are counted: memory:// (each replica counts its own), or async+redis://HOST (all together)."""
     argument_limit: int = Field(default=ARGUMENTS_LIMIT, ge=1024, le=900 * 1024)
     """Largest encoded arguments in bytes."""
     result_cache: int = Field(default=64 * 1024 * 1024, ge=0)
