@@ -20,13 +20,29 @@ from mcptasks_crds.kinds import Kind
 Object = dict[str, Any]
 
 MERGE_PATCH = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 
 REQUEST_TIMEOUT = 30.0
 """Seconds one request may take: no call without an end (admission webhooks get 10 s each from the API server)."""
 
 WATCH_SILENCE = 70.0
 """Seconds after which a silent watch is taken for dead; the API server sends a bookmark about every minute."""
+
+
+async def load_configuration(kubeconfig: str | None = None) -> Configuration:
+    """Where the API server is and who we are there, as `Api.connect` finds it.
+
+    Raises:
+        kubernetes.aio.config.ConfigException: nothing is there, or it can't be read.
+    """
+    configuration = Configuration()
+    if kubeconfig:
+        await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    else:
+        try:
+            config.load_incluster_config(client_configuration=configuration)
+        except config.ConfigException:
+            await config.load_kube_config(client_configuration=configuration)
+    return configuration
 
 
 class Api:
@@ -44,14 +60,7 @@ class Api:
         Raises:
             kubernetes.aio.config.ConfigException: none of them is there, or it can't be read.
         """
-        configuration = Configuration()
-        if kubeconfig:
-            await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
-        else:
-            try:
-                config.load_incluster_config(client_configuration=configuration)
-            except config.ConfigException:
-                await config.load_kube_config(client_configuration=configuration)
+        configuration = await load_configuration(kubeconfig)
         configuration.connection_pool_maxsize = 256
         return cls(configuration, user_agent)
 
@@ -127,8 +136,8 @@ class Api:
             if response.status != 200:
                 raise _failure(response.status, await response.read())
             async for line in _lines(response):
-                event: Object = json.loads(line)
-                if event["type"] == "ERROR":
+                event = _parsed(line, response.status)
+                if event.get("type") == "ERROR":
                     status = event["object"]
                     raise _failure(status.get("code", 500), json.dumps(status).encode())
                 yield event
@@ -205,8 +214,7 @@ class Api:
         taken: type[ApiFailure] = Conflict,
     ) -> Object:
         response = await self._request(method, path, query, body, content_type=content_type)
-        data: Object = json.loads(await self._body(response, taken))
-        return data
+        return _parsed(await self._body(response, taken), response.status)
 
     async def _body(self, response: aiohttp.ClientResponse, taken: type[ApiFailure] = Conflict) -> bytes:
         try:
@@ -259,7 +267,20 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         *whole, tail = rest.split(b"\n")
         rest = bytearray(tail)
         for line in whole:
-            yield bytes(line)
+            if line:
+                yield bytes(line)
+
+
+def _parsed(data: bytes, code: int) -> Object:
+    """What the API server says is a JSON object; a proxy on the way may say something else."""
+    try:
+        value = json.loads(data)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        shown = data[:200].decode(errors="replace")
+        raise ApiFailure(0, "NotJSON", f"the Kubernetes API answered HTTP {code} with no JSON object: {shown!r}")
+    return value
 
 
 def _unreachable(error: BaseException) -> ApiFailure:

@@ -32,7 +32,7 @@ class OwnerLike(Protocol):
 def owner_key(owner: OwnerLike) -> str:
     """The text that stands for an owner: issuer NUL subject, or the session; empty = whoever holds the id.
 
-    The two forms can't meet: a session's key begins with a NUL and an issuer has none.
+    Two owners never share a key: no part is empty or holds a NUL (`task.Owner` and the CRD refuse it).
     """
     if owner.subject is not None:
         return f"{owner.issuer or ''}\0{owner.subject}"
@@ -45,7 +45,11 @@ def owner_hash(key: str) -> str:
 
 
 def task_name(key: str, task_id: str) -> str:
-    """The name of the MCPTask that ``task_id`` of this owner has, and can only have."""
+    """The name of the MCPTask that ``task_id`` of this owner has, and can only have.
+
+    An id may hold anything, also a NUL, so that a made-up id of one owner can lead to the name of another's task: who
+    looks a task up by its name compares owner key and id.
+    """
     return "t-" + hashlib.sha256(f"{key}\0{task_id}".encode(errors="surrogatepass")).hexdigest()[:40]
 
 

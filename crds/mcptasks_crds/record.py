@@ -66,14 +66,19 @@ class TaskRecord:
         return owner_hash(self.owner_key)
 
     def newer_than(self, other: "TaskRecord") -> bool:
-        """Whether this is a later state than ``other`` of the same name.
+        """Whether this is a later state than ``other`` of the same name."""
+        return later_version(self.resource_version, other.resource_version)
 
-        resourceVersions of one resource are ordered integers since Kubernetes 1.35; what does not parse is believed.
-        """
-        try:
-            return int(self.resource_version) > int(other.resource_version)
-        except ValueError:
-            return True
+
+def later_version(mine: str, other: str) -> bool:
+    """Whether ``mine`` is the later of two resourceVersions of one resource.
+
+    They are ordered integers since Kubernetes 1.35; what does not parse is believed to be later.
+    """
+    try:
+        return int(mine) > int(other)
+    except ValueError:
+        return True
 
 
 def record(task: Mapping[str, Any]) -> TaskRecord:

@@ -15,7 +15,7 @@ RESULT_LIMIT = 1024 * 1024
 
 
 def stored_size(text: str) -> int:
-    """Bytes that ``text`` takes as a JSON string written by Go; lone surrogates count as their escapes."""
+    """Bytes that ``text`` takes as a JSON string written by Go; a lone surrogate counts as the U+FFFD that Go reads."""
     plain = len(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass"))
     wide = text.count("<") + text.count(">") + text.count("&")
     return plain + 5 * wide + 3 * (text.count("\u2028") + text.count("\u2029"))

@@ -19,14 +19,18 @@ Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 AnyObject = Annotated[dict[str, Any], Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})]
 
 
+# Parts of an owner key, which a NUL joins: with one inside, or an empty part, two owners could have one key.
+OwnerPart = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+
+
 class Owner(Model):
     """Who may see the task: the authenticated caller, else the session, else (empty) whoever holds the id."""
 
-    issuer: str | None = Field(default=None, max_length=2048)
+    issuer: OwnerPart | None = Field(default=None, max_length=2048)
     """Issuer of the caller's token; empty for a Kubernetes user."""
-    subject: str | None = Field(default=None, max_length=2048)
+    subject: OwnerPart | None = Field(default=None, max_length=2048)
     """The caller, as the issuer names it."""
-    session: str | None = Field(default=None, max_length=256)
+    session: OwnerPart | None = Field(default=None, max_length=256)
     """The MCP session, where nobody is authenticated. Never the session's token."""
 
 

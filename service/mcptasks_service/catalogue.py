@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
+from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 from referencing.exceptions import Unresolvable
-from referencing.jsonschema import SPECIFICATIONS
 
 from mcptasks_crds.errors import InvalidValue
 from mcptasks_crds.record import later_version
@@ -48,7 +48,7 @@ class OfferedTool:
         except SchemaError:
             return None
         # With a registry of its own, since the default one would fetch a remote $ref, from inside the cluster.
-        return Draft202012Validator(self.tool.spec.input_schema, registry=SPECIFICATIONS)
+        return Draft202012Validator(self.tool.spec.input_schema, registry=REGISTRY)
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Refuse arguments that do not fit the input schema.

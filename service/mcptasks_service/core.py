@@ -1,7 +1,6 @@
 """The parts of one replica, put together and run."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -98,5 +97,4 @@ async def running(settings: Settings, clock: Callable[[], float] = time.time) ->
                 await progress.close()
                 for watch in watches:
                     watch.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.gather(*watches, return_exceptions=True)
+                await asyncio.gather(*watches, return_exceptions=True)

@@ -49,7 +49,6 @@ class TaskIndex:
         key = self._by_call.get(call)
         return None if key is None else self._records[key]
 
-
     def _later(self, call: str, task: TaskRecord) -> bool:
         """Whether the request is known to have made a later task: a client that begins again counts from 0 again."""
         other = self.of_call(call)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -108,7 +108,7 @@ class Informer(Generic[T]):
             if not listeners and self._listeners.get(key) is listeners:
                 del self._listeners[key]
 
-    async def changes(self, key: tuple[str, str]) -> AsyncIterator[T | None]:
+    async def changes(self, key: tuple[str, str]) -> AsyncGenerator[T | None]:
         """The present state, then each later one; states that come faster than they are read are skipped.
 
         None = it does not exist (any more).
@@ -165,7 +165,7 @@ class Informer(Generic[T]):
         for key, known in [(key, known) for key, known in self._known.items() if key not in seen]:
             # All pages show one moment; what this process wrote after it is in none of them, and not gone.
             if not later_version(known.resource_version, version):
-                self.drop(key)
+                self.drop(key, known.uid)
         self._version = version
 
     def _take(self, event: Object) -> None:

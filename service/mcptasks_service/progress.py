@@ -13,6 +13,11 @@ from mcptasks_service.store import Store
 
 logger = logging.getLogger(__name__)
 
+RETRY_SECONDS = 1.0
+"""Pause at the least before a report that the API server did not take is written again."""
+CLOSE_SECONDS = 5.0
+"""How long the last writes may take at the end of the process."""
+
 
 class ProgressWriter:
     """Coalesces reports. What a crash costs: the reports of the last interval, which the next ones replace."""
@@ -38,34 +43,45 @@ class ProgressWriter:
         for writer in writers:
             writer.cancel()
         await asyncio.gather(*writers, return_exceptions=True)
-        for uid in list(self._pending):
-            await self._write(*self._pending.pop(uid))
+        last, self._pending = list(self._pending.values()), {}
+        writes = asyncio.gather(*(self._write(*report) for report in last))
+        try:
+            await asyncio.wait_for(writes, CLOSE_SECONDS)
+        except TimeoutError:
+            logger.warning("the last progress of %d tasks is not written: the API server does not answer", len(last))
 
     async def _drain(self, uid: str) -> None:
         try:
-            while uid in self._pending:
-                await self._write(*self._pending.pop(uid))
-                await asyncio.sleep(self._interval)
+            while (report := self._pending.get(uid)) is not None:
+                written = await self._write(*report)
+                if written and self._pending.get(uid) is report:  # else another came meanwhile, or the task ended
+                    del self._pending[uid]
+                await asyncio.sleep(self._interval if written else max(self._interval, RETRY_SECONDS))
         finally:
             del self._writers[uid]
 
-    async def _write(self, task: TaskRecord, progress: Progress) -> None:
-        latest: TaskRecord | None = task
+    async def _write(self, task: TaskRecord, progress: Progress) -> bool:
+        """Write one report, or see that it no longer matters; False = the API server can't be asked now."""
+        latest = self._store.latest(task)
         try:
             for _ in range(3):
                 if latest is None or latest.terminal:
-                    return
+                    break
                 status = {"progress": progress.wire(), "lastUpdatedAt": render(self._clock())}
                 try:
                     await self._store.patch_status(latest, status)
                 except (Conflict, Refused):
                     latest = await self._store.refresh(latest)
                 else:
-                    return
+                    break
+            else:
+                return False
         except NotFound:
-            return
+            pass
         except ServiceError as error:
-            logger.warning("progress of %s is not written: %s", task.name, error)
+            logger.info("progress of %s is not written yet: %s", task.name, error)
+            return False
+        return True
 
 
 def in_words(progress: float, total: float | None, message: str | None) -> Progress:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from mcptasks_crds.api import Api, Object
 from mcptasks_crds.ending import ended
@@ -62,32 +62,42 @@ class Reports:
 
         Raises:
             WorkerRefused: not a tool result, too large, or another one was reported before.
+                Also if another attempt has taken over since.
             TaskEnded: the task was cancelled, or failed, before.
             TaskNotFound: it was deleted.
             Unavailable: nothing is decided; report again.
         """
         text, is_error, summary = _checked(body)
         sha256 = hashlib.sha256(body).hexdigest()
-        self._open_or_same(task, sha256)
+        if task.terminal:
+            if _has(task, sha256):
+                return task
+            raise TaskEnded(task.task_id, task.state)
         if (size := stored_size(text)) > RESULT_LIMIT:
-            message = f"the result takes {size} bytes as it is stored, and at most {RESULT_LIMIT} are kept"
-            await self._finish(task, State.FAILED, Reason.RESULT_TOO_LARGE, message, error=message)
-            self._metrics.results_reported.labels(tool=task.tool, outcome="too_large").inc()
-            raise WorkerRefused(413, "too_large", f"ResultTooLarge: {message}; the task has failed")
+            await self.too_large(task, f"{size} bytes as it is stored")
         ref = result_ref(await self._stored(task, text, is_error, sha256))
         reason = Reason.TOOL_ERROR if is_error else Reason.SUCCEEDED
         try:
             done = await self._finish(task, State.COMPLETED, reason, summary, result=ref)
-        except TaskEnded:
+        except (TaskEnded, WorkerRefused):
             await self._drop(task, ref)
             raise
         self._results.keep(sha256, body)
         self._metrics.results_reported.labels(tool=task.tool, outcome="completed").inc()
         return done
 
-    def _open_or_same(self, task: TaskRecord, sha256: str) -> None:
-        if task.terminal and not (task.result is not None and task.result.sha256 == sha256):
-            raise TaskEnded(task.task_id, task.state)
+    async def too_large(self, task: TaskRecord, size: str) -> NoReturn:
+        """Fail a task whose result is more than can be kept: ``size`` in words, with its unit.
+
+        Raises:
+            WorkerRefused: always, once the task has failed.
+            TaskEnded: it has ended otherwise.
+            TaskNotFound, Unavailable
+        """
+        message = f"the result takes {size}, and at most {RESULT_LIMIT} bytes are kept"
+        await self._finish(task, State.FAILED, Reason.RESULT_TOO_LARGE, message, error=message)
+        self._metrics.results_reported.labels(tool=task.tool, outcome="too_large").inc()
+        raise WorkerRefused(413, "too_large", f"ResultTooLarge: {message}; the task has failed")
 
     async def _stored(self, task: TaskRecord, text: str, is_error: bool, sha256: str) -> Object:
         body = new_result(task.name, task.uid, text, is_error=is_error)
@@ -123,7 +133,7 @@ class Reports:
         fault = TaskError(code=INTERNAL_ERROR, message=error, data={"reason": reason}) if error else None
         for _ in range(WRITE_TRIES):
             if task.terminal:
-                if result is not None and task.result is not None and task.result.sha256 == result.sha256:
+                if result is not None and _has(task, result.sha256):
                     return task
                 raise TaskEnded(task.task_id, task.state)
             status = ended(task, state, now=self._clock(), reason=reason, message=message, result=result, error=fault)
@@ -134,6 +144,9 @@ class Reports:
             except (Conflict, Refused):
                 if (fresh := await self._store.refresh(task)) is None:
                     raise TaskNotFound(task.task_id) from None
+                if fresh.attempt > max(task.attempt, 1):
+                    message = f"Attempt {fresh.attempt} of task {task.name} has taken over"
+                    raise WorkerRefused(409, "superseded", message) from None
                 task = fresh
         raise Unavailable(f"Task {task.name} changes faster than its result can be recorded; report again")
 
@@ -143,6 +156,10 @@ class Reports:
             await self._api.delete(RESULT, task.namespace, ref.name or "", uid=ref.uid)
         except ApiFailure as error:
             logger.info("result %s of an ended task is left to be collected with it: %s", ref.name, error)
+
+
+def _has(task: TaskRecord, sha256: str) -> bool:
+    return task.result is not None and task.result.sha256 == sha256
 
 
 def _checked(body: bytes) -> tuple[str, bool, str]:
@@ -165,6 +182,9 @@ def _checked(body: bytes) -> tuple[str, bool, str]:
         raise WorkerRefused(
             422, "not_a_result", 'The result must be an MCP tool result: {"content": [{"type": "text", "text": "…"}]}'
         )
+    if (kind := value.get("resultType", "complete")) != "complete":
+        # A question, say: taken for a result it would end the task with it.
+        raise WorkerRefused(422, "not_a_result", f"Only a complete result ends a task, not one of resultType {kind!r}")
     is_error = value.get("isError", False)
     if not isinstance(is_error, bool):
         raise WorkerRefused(422, "not_a_result", f"isError must be true or false, not {is_error!r}")
@@ -174,5 +194,6 @@ def _checked(body: bytes) -> tuple[str, bool, str]:
 def _summary(content: list[dict[str, Any]]) -> str:
     """The first line of the first text of a result, for ``kubectl get`` and status messages."""
     words = next((block["text"] for block in content if isinstance(block.get("text"), str)), "")
-    line: str = words.strip().partition("\n")[0]
+    # A JSON text may hold half a surrogate pair, which no status message can.
+    line: str = words.strip().partition("\n")[0].encode(errors="replace").decode()
     return line if len(line) <= 200 else f"{line[:200]}…"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcptasks_crds.api import Api, Object
-from mcptasks_crds.errors import AlreadyExists, ApiFailure, Conflict, NotFound, Refused
+from mcptasks_crds.errors import AlreadyExists, ApiFailure, Conflict, McpTasksError, NotFound, Refused
 from mcptasks_crds.kinds import TASK
 from mcptasks_crds.names import LABEL_CALL, task_name
 from mcptasks_crds.record import TaskRecord, record
@@ -28,7 +28,12 @@ class Store:
     def known(self, owner_key: str, task_id: str) -> TaskRecord | None:
         """The task as this replica knows it, unless it has run out."""
         task = self._informer.get(self._namespace, task_name(owner_key, task_id))
-        return None if task is None or self.gone(task) else task
+        return task if task is not None and _is(task, owner_key, task_id) and not self.gone(task) else None
+
+    def latest(self, task: TaskRecord) -> TaskRecord | None:
+        """The newest state of ``task`` that this replica knows; None if it is gone."""
+        known = self._informer.get(*task.key)
+        return known if known is not None and known.uid == task.uid else None
 
     def gone(self, task: TaskRecord) -> bool:
         """Whether the task counts as removed: its time is over, though the operator has yet to delete it."""
@@ -41,11 +46,12 @@ class Store:
             Unavailable: the API server can't say.
         """
         try:
-            return self._took(await self._api.get(TASK, self._namespace, task_name(owner_key, task_id)))
+            task = self._took(await self._api.get(TASK, self._namespace, task_name(owner_key, task_id)))
         except NotFound:
             return None
         except ApiFailure as error:
             raise unavailable(error) from error
+        return task if task is not None and _is(task, owner_key, task_id) else None
 
     async def refresh(self, task: TaskRecord) -> TaskRecord | None:
         """The same task as the API server has it; None if it is gone, or another life of its name.
@@ -69,10 +75,11 @@ class Store:
             Unavailable
         """
         try:
-            page = await self._api.list(TASK, self._namespace, labels=f"{LABEL_CALL}={call}", limit=1)
+            page = await self._api.list(TASK, self._namespace, labels=f"{LABEL_CALL}={call}")
         except ApiFailure as error:
             raise unavailable(error) from error
-        return self._took(page["items"][0]) if page["items"] else None
+        tasks = [task for item in page["items"] if (task := self._took(item)) is not None]
+        return max(tasks, key=lambda task: task.created, default=None)
 
     async def create(self, body: Object) -> TaskRecord:
         """POST an MCPTask; a try whose answer got lost is repeated and recognised.
@@ -154,8 +161,17 @@ class Store:
         return task
 
     def _took(self, item: Object) -> TaskRecord | None:
-        task = self._put(item)
+        try:
+            task = self._put(item)
+        except (KeyError, ValueError, McpTasksError) as error:  # as the informer does: left out
+            logger.warning("MCPTask %s can't be read: %r", item["metadata"]["name"], error)
+            return None
         return None if self.gone(task) else task
+
+
+def _is(task: TaskRecord, owner_key: str, task_id: str) -> bool:
+    """Whether what has the derived name is the task that was meant: an id with a NUL in it can lead to another's."""
+    return task.owner_key == owner_key and task.task_id == task_id
 
 
 def unavailable(error: ApiFailure) -> Unavailable:

@@ -1,9 +1,13 @@
 """What can be done with tasks, whatever the dialect. Knows no wire."""
 
 import asyncio
+import heapq
 import json
+import math
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,11 +27,11 @@ from mcptasks_crds.names import (
 from mcptasks_crds.reasons import Reason
 from mcptasks_crds.record import TaskRecord
 from mcptasks_crds.sizes import stored_size
-from mcptasks_crds.task import Call, MCPTask, Retention, TaskSpec
+from mcptasks_crds.task import MILLISECONDS_LIMIT, TASK_ID_LIMIT, Call, MCPTask, Owner, Retention, TaskSpec
 from mcptasks_crds.times import milliseconds, render
 from mcptasks_crds.tool import MCPTool
 from mcptasks_service import audit
-from mcptasks_service.callers import ANYONE, Caller
+from mcptasks_service.callers import ANYONE, Caller, anonymous
 from mcptasks_service.catalogue import Catalogue
 from mcptasks_service.errors import (
     ArgumentsInvalid,
@@ -38,6 +42,7 @@ from mcptasks_service.errors import (
     TaskNotFound,
     ToolNotFound,
     Unavailable,
+    shown,
 )
 from mcptasks_service.index import TaskIndex
 from mcptasks_service.informer import Informer
@@ -88,31 +93,51 @@ class Tasks:
         self._store, self._informer, self._index = store, informer, index
         self._results, self._limits, self._metrics = results, limits, metrics
         self._clock, self._argument_limit = clock, argument_limit
+        self._creating: Counter[str] = Counter()
 
     async def create(self, caller: Caller, new: NewTask) -> TaskRecord:
         """Make a task; when this returns, any replica can read it.
 
         Raises:
-            ToolNotFound, ArgumentsInvalid, LimitExceeded, TaskExists, Unavailable
+            ToolNotFound, InvalidParams, ArgumentsInvalid, LimitExceeded, TaskExists, Unavailable
         """
         owner = caller.owner if new.task_id is not None or caller.identified else ANYONE
         key = owner_key(owner)
+        with self._counted(key) as open_tasks:
+            try:
+                offered = self.catalogue.offered(new.tool)
+                await self._limits.creation(caller, offered.tool, open_tasks)
+                arguments = self._arguments(new)
+                offered.check(new.arguments)
+                task_id = secrets.token_urlsafe(16) if new.task_id is None else _fit(new.task_id)
+            except (ToolNotFound, InvalidParams, LimitExceeded) as error:
+                audit.refusal(getattr(error, "reason", type(error).__name__), caller, new.tool)
+                raise
+            return await self._create(caller, new, owner, task_id, arguments, offered.tool)
+
+    @contextmanager
+    def _counted(self, key: str) -> Iterator[int]:
+        """How many tasks of an owner are open or on their way: without the latter a burst passes the limit unseen."""
+        self._creating[key] += 1
         try:
-            offered = self.catalogue.offered(new.tool)
-            await self._limits.creation(caller, offered.tool, self._index.open_count(key))
-            offered.check(new.arguments)
-        except (ToolNotFound, ArgumentsInvalid, LimitExceeded) as error:
-            audit.refusal(getattr(error, "reason", type(error).__name__), caller, new.tool)
-            raise
-        task_id = new.task_id if new.task_id is not None else secrets.token_urlsafe(16)
+            yield self._index.open_count(key) + self._creating[key] - 1
+        finally:
+            self._creating[key] -= 1
+            if not self._creating[key]:
+                del self._creating[key]
+
+    async def _create(
+        self, caller: Caller, new: NewTask, owner: Owner, task_id: str, arguments: str, tool: MCPTool
+    ) -> TaskRecord:
+        key = owner_key(owner)
         task = MCPTask(
             spec=TaskSpec(
                 task_id=task_id,
                 owner=owner,
-                request=Call(name=new.tool, arguments=self._arguments(new)),
+                request=Call(name=new.tool, arguments=arguments),
                 origin=new.origin,
                 plain=new.plain or None,
-                retention=granted(new.retention, offered.tool),
+                retention=granted(new.retention, tool),
                 call=new.call,
                 created_at=render(self._clock()),
             )
@@ -163,12 +188,13 @@ class Tasks:
         Raises:
             TaskNotFound: it was deleted.
         """
-        async for state in self._informer.changes(task.key):
-            if state is None or state.uid != task.uid:
-                raise TaskNotFound(task.task_id)
-            yield state
-            if state.terminal:
-                return
+        async with aclosing(self._informer.changes(task.key)) as states:
+            async for state in states:
+                if state is None or state.uid != task.uid:
+                    raise TaskNotFound(task.task_id)
+                yield state
+                if state.terminal:
+                    return
 
     def list(self, caller: Caller, after: str | None, limit: int) -> tuple[list[TaskRecord], str | None]:
         """One page of the caller's own tasks, oldest first, and where the next begins.
@@ -178,9 +204,10 @@ class Tasks:
         """
         start = _position(after)
         mine = (t for t in self._index.of_owner(caller.key) if not t.plain and not self._store.gone(t))
-        rest = sorted((t for t in mine if (t.created, t.name) > start), key=lambda t: (t.created, t.name))
-        page = rest[:limit]
-        return page, f"{page[-1].created!r} {page[-1].name}" if len(rest) > limit else None
+        rest = (t for t in mine if (t.created, t.name) > start)
+        found = heapq.nsmallest(limit + 1, rest, key=lambda t: (t.created, t.name))
+        page = found[:limit]
+        return page, f"{page[-1].created!r} {page[-1].name}" if len(found) > limit else None
 
     async def cancel(self, caller: Caller, task_id: str, reason: str | None = None) -> TaskRecord:
         """Cancel a task at once; the operator stops its work.
@@ -193,14 +220,23 @@ class Tasks:
         return task
 
     async def cancel_call(self, session: str, request_id: str | int) -> None:
-        """Cancel the task of one request of a session (R-7.1); without one, or after its end, nothing (R-7.2)."""
-        call = call_hash(session, request_id)
-        task = self._index.of_call(call) or await self._store.fetch_call(call)
-        if task is None:
+        """Cancel the task of one request of a session (R-7.1); without one, or after its end, nothing (R-7.2).
+
+        Most requests that are cancelled never made a task: asking the API server for it counts as a look-up.
+
+        Raises:
+            Unavailable
+        """
+        if not session:  # request ids mean nothing outside a session
             return
+        call = call_hash(session, request_id)
         try:
-            await self._cancel(task, None)
-        except (TaskEnded, TaskNotFound):
+            if (task := self._index.of_call(call)) is None:
+                await self._limits.lookup(anonymous(session))
+                task = await self._store.fetch_call(call)
+            if task is not None:
+                await self._cancel(task, None)
+        except (LimitExceeded, TaskEnded, TaskNotFound):
             pass
 
     async def delete(self, caller: Caller, task_id: str) -> None:
@@ -284,6 +320,8 @@ class Tasks:
             raise ArgumentsInvalid(f"Arguments of {new.tool} hold half a surrogate pair, which is no text") from error
         except ValueError as error:
             raise ArgumentsInvalid(f"Arguments of {new.tool} hold NaN or Infinity, which JSON does not have") from error
+        except RecursionError:
+            raise ArgumentsInvalid(f"Arguments of {new.tool} are nested too deeply") from None
         if size > self._argument_limit:
             raise ArgumentsInvalid(
                 f"Arguments of {new.tool} take {size} bytes as they are stored, and at most {self._argument_limit} are "
@@ -298,9 +336,9 @@ def granted(asked: Retention | Literal["default", "unlimited"], tool: MCPTool) -
     None = unlimited.
     """
     limits = tool.spec.retention
-    most = milliseconds(limits.max) if limits.max is not None else None
+    most = _span(limits.max)
     if asked == "default":
-        span = milliseconds(limits.default) if limits.default is not None else None
+        span = _span(limits.default)
         asked = Retention(after="Finish", milliseconds=span) if span is not None else "unlimited"
     if isinstance(asked, str):
         return None if most is None else Retention(after="Finish", milliseconds=most)
@@ -309,11 +347,33 @@ def granted(asked: Retention | Literal["default", "unlimited"], tool: MCPTool) -
     return asked
 
 
+def _span(duration: str | None) -> int | None:
+    """A duration of a tool in milliseconds; ten digits of days are cut to what a task can hold."""
+    return None if duration is None else min(milliseconds(duration), MILLISECONDS_LIMIT)
+
+
+def _fit(task_id: str) -> str:
+    """A requestor's own id, if an MCPTask can carry it.
+
+    Raises:
+        InvalidParams
+    """
+    if not 1 <= len(task_id) <= TASK_ID_LIMIT:
+        raise InvalidParams(f"Invalid taskId: it has {len(task_id)} characters; it must have 1 to {TASK_ID_LIMIT}")
+    try:
+        task_id.encode()
+    except UnicodeEncodeError:
+        raise InvalidParams(f"Invalid taskId: {shown(task_id)} holds half a surrogate pair, which is no text") from None
+    return task_id
+
+
 def _position(after: str | None) -> tuple[float, str]:
     if after is None:
-        return (float("-inf"), "")
+        return (-math.inf, "")
     created, _, name = after.partition(" ")
     try:
-        return float(created), name
+        if name and math.isfinite(position := float(created)):
+            return position, name
     except ValueError:
-        raise InvalidParams(f"Invalid cursor: {after[:80]!r}; use a nextCursor as it came, or none") from None
+        pass
+    raise InvalidParams(f"Invalid cursor: {shown(after)}; use a nextCursor as it came, or none")

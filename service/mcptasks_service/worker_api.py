@@ -18,7 +18,7 @@ from mcptasks_service.worker_identity import WorkerIdentity, WorkerRefused
 Authorization = Annotated[str | None, Header()]
 
 RESULT_BODY_LIMIT = 8 * 1024 * 1024
-"""Bytes of a result that are read at all; what does not fit a stored result is refused with both sizes."""
+"""Bytes of a result that are read at all: more than any that fits when it is stored, so that both sizes can be told."""
 
 
 class ProgressReport(BaseModel):
@@ -69,7 +69,7 @@ def router(api: Api, identity: WorkerIdentity, reports: Reports) -> APIRouter:
         async for chunk in request.stream():
             body += chunk
             if len(body) > RESULT_BODY_LIMIT:
-                raise WorkerRefused(413, "too_large", f"ResultTooLarge: a result has {RESULT_BODY_LIMIT} bytes at most")
+                await reports.too_large(task, f"more than {RESULT_BODY_LIMIT} bytes")
         done = await reports.result(task, bytes(body))
         return Reported(task=done.name, state=done.state)
 

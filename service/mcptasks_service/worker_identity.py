@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcptasks_crds.api import Api
-from mcptasks_crds.errors import ApiFailure, NotFound
-from mcptasks_crds.kinds import JOB, POD, TOKEN_REVIEW
+from mcptasks_crds.errors import ApiFailure, McpTasksError, NotFound
+from mcptasks_crds.kinds import JOB, POD, TASK, TOKEN_REVIEW
 from mcptasks_crds.names import AUDIENCE, LABEL_TASK, job_name
-from mcptasks_crds.record import TaskRecord
+from mcptasks_crds.record import TaskRecord, record
 from mcptasks_service.informer import Informer
 from mcptasks_service.store import unavailable
 
@@ -64,12 +64,24 @@ class WorkerIdentity:
             )
         worker = await self._worker(token)
         task = self._informer.get(worker.namespace, worker.task)
-        if task is None:
-            raise WorkerRefused(404, "no_task", f"Task {worker.task} is gone: it was deleted or has expired")
-        # The Job runs before its uid is recorded, but its name tells the attempt.
-        recorded = task.job_uid in (None, worker.job_uid) and worker.job == job_name(task.uid, max(task.attempt, 1))
-        if not recorded:
+        if task is None or not _present(worker, task):
+            # This replica's watch may lag behind a task or an attempt made by others a moment ago.
+            task = await self._fetch(worker)
+        if not _present(worker, task):
             raise WorkerRefused(409, "superseded", f"Job {worker.job} is not the present attempt of task {worker.task}")
+        return task
+
+    async def _fetch(self, worker: Worker) -> TaskRecord:
+        try:
+            task = record(await self._api.get(TASK, worker.namespace, worker.task))
+        except NotFound:
+            message = f"Task {worker.task} is gone: it was deleted or has expired"
+            raise WorkerRefused(404, "no_task", message) from None
+        except ApiFailure as error:
+            raise unavailable(error) from error
+        except (KeyError, ValueError, McpTasksError) as error:
+            raise WorkerRefused(404, "no_task", f"Task {worker.task} can't be read: {error!r}") from error
+        self._informer.put(task)
         return task
 
     async def _worker(self, token: str) -> Worker:
@@ -81,9 +93,12 @@ class WorkerIdentity:
             worker = await self._review(token)
         except ApiFailure as error:
             raise unavailable(error) from error
-        if len(self._cache) >= CACHE_SIZE:
-            self._cache = {key: entry for key, entry in self._cache.items() if entry[0] > now}
+        self._cache.pop(digest, None)
         self._cache[digest] = (now + CACHE_SECONDS, worker)
+        while (oldest := next(iter(self._cache))) != digest:  # they run out in the order in which they came
+            if len(self._cache) <= CACHE_SIZE and self._cache[oldest][0] > now:
+                break
+            del self._cache[oldest]
         return worker
 
     async def _review(self, token: str) -> Worker:
@@ -92,9 +107,9 @@ class WorkerIdentity:
         if not status.get("authenticated") or AUDIENCE not in (status.get("audiences") or []):
             raise WorkerRefused(401, "bad_token", f"The token is not a pod's token for audience {AUDIENCE}")
         extra: Mapping[str, list[str]] = user.get("extra") or {}
-        namespace = user.get("username", "").removeprefix(_USER_PREFIX).partition(":")[0]
+        namespace = self._namespace
         pod_name = next(iter(extra.get(_POD_NAME) or []), None)
-        if pod_name is None or namespace != self._namespace:
+        if pod_name is None or not user.get("username", "").startswith(f"{_USER_PREFIX}{namespace}:"):
             raise WorkerRefused(403, "not_a_pod", "The token does not belong to a pod of this service's namespace")
         try:
             # TokenReview still says yes for about 10 s after the pod has gone: ask for the pod itself.
@@ -102,6 +117,11 @@ class WorkerIdentity:
         except NotFound:
             raise WorkerRefused(403, "pod_gone", f"Pod {pod_name} is gone") from None
         return _worker_of(pod, extra)
+
+
+def _present(worker: Worker, task: TaskRecord) -> bool:
+    """Whether a worker's Job is the attempt that counts. It may run before its uid is recorded: its name tells."""
+    return task.job_uid in (None, worker.job_uid) and worker.job == job_name(task.uid, max(task.attempt, 1))
 
 
 def _worker_of(pod: Mapping[str, Any], extra: Mapping[str, list[str]]) -> Worker:
