@@ -18,7 +18,10 @@ LINE_LIMIT = 1024 * 1024
 
 
 class Child:
-    """A Python module that runs as a child process. Its output goes to a file, and line by line to ``on_line``."""
+    """A Python module that runs as a child process, once ``go`` is set.
+
+    Its output goes to the file ``log``, and line by line to ``on_line``.
+    """
 
     def __init__(
         self,
@@ -27,11 +30,14 @@ class Child:
         env: Mapping[str, str],
         log: Path,
         *,
+        warm: str | None,
+        go: asyncio.Event,
         on_line: Callable[[str, str], None],
         on_start: Callable[[str, int], None],
         on_death: Callable[[str, str, float], Awaitable[None]],
     ) -> None:
-        self.name, self._module, self._env, self._log = name, module, env, log
+        self.name, self._env, self._log, self._go = name, env, log, go
+        self._command = (sys.executable, "-m", "mcptasks_local.dev.lifeline", module, *((warm,) if warm else ()))
         self._on_line, self._on_start, self._on_death = on_line, on_start, on_death
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = asyncio.Event()
@@ -53,7 +59,7 @@ class Child:
 
     async def _once(self, log: IO[bytes]) -> int:
         self._process = process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "mcptasks_local.dev.lifeline", self._module),
+            *self._command,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **self._env},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -64,15 +70,22 @@ class Child:
         self._on_start(self.name, process.pid)
         if self._stopping.is_set():  # asked while it started
             process.terminate()
-        output = cast(asyncio.StreamReader, process.stdout)
+        output, word = cast(asyncio.StreamReader, process.stdout), cast(asyncio.StreamWriter, process.stdin)
+        giving = asyncio.create_task(self._give(word))
         try:
             while line := await _line(output):
                 log.write(line)
                 self._on_line(self.name, line.decode(errors="replace").rstrip())
             return await process.wait()
         finally:
-            if process.stdin is not None:
-                process.stdin.close()
+            giving.cancel()
+            word.close()
+
+    async def _give(self, word: asyncio.StreamWriter) -> None:
+        await self._go.wait()
+        with contextlib.suppress(OSError):  # it has died meanwhile
+            word.write(b"\n")
+            await word.drain()
 
     async def stop(self, grace: float) -> None:
         """End it: politely, and after ``grace`` seconds by force."""

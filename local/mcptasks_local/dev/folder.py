@@ -22,7 +22,7 @@ class StateFolder:
         self.path = path.absolute()
         self.kubeconfig = self.path / "kubeconfig"
         self._lock = self.path / "lock"
-        self._key = self.path / "signing-key"
+        self._key = self.path / "session-key"
         self._ports = self.path / "ports.json"
 
     @contextlib.contextmanager
@@ -74,6 +74,10 @@ class StateFolder:
     def log(self, name: str) -> Path:
         """Where the whole log of a child goes."""
         return self.path / f"{name}.log"
+
+    def note(self, name: str, text: str) -> None:
+        """Keep a word for scripts: ``service.pid``, ``operator.metrics``."""
+        (self.path / name).write_text(f"{text}\n")
 
     def port(self, name: str, wanted: int | None, option: str) -> int:
         """A port for ``name``: the one that is wanted, else the one it had last time if that is free, else a free one.

@@ -1,9 +1,11 @@
-"""Runs a module that ends when its parent does: ``python -m mcptasks_local.dev.lifeline MODULE``.
+"""Runs a module on its parent's word, and ends it with its parent: ``python -m …lifeline MODULE [WARM]``.
 
-Standard input is a pipe that the parent holds open and never writes to: it closes with the parent, however that dies.
-Linux's PR_SET_PDEATHSIG would do so on Linux alone.
+Standard input is a pipe from the parent. One byte on it says go; until then the module WARM is imported, which takes
+most of a start's time. It closes with the parent, however that dies (Linux's PR_SET_PDEATHSIG would do that on Linux
+alone).
 """
 
+import importlib
 import os
 import runpy
 import signal
@@ -24,11 +26,15 @@ def _watch(pipe: int) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """Run the module named in ``argv[1]`` as the main program."""
+    """Run the module ``argv[1]`` as the main program; ``argv[2]``, if given, is what it will import."""
+    for module in argv[2:]:
+        importlib.import_module(module)
     # A copy of the pipe, so that the module may do with its standard input what it likes.
     pipe = os.dup(0)
+    if not os.read(pipe, 1):
+        return
     threading.Thread(target=_watch, args=(pipe,), name="lifeline", daemon=True).start()
-    sys.argv = argv[1:]
+    sys.argv = argv[1:2]
     runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
 
 

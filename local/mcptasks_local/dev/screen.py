@@ -55,7 +55,7 @@ class Screen:
         ends_traceback = name in self._traceback and RAISED.match(text) is not None
         if ends_traceback:
             self._traceback.discard(name)
-        if self._verbose or ends_traceback or LOUD.search(text):
+        if (text and self._verbose) or ends_traceback or LOUD.search(text):
             self.say(f"[dim]{self._now()}[/]  [magenta]{name}[/] {escape(clean(text, 1000))}")
 
     def _now(self) -> str:

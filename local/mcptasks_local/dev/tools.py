@@ -9,8 +9,6 @@ import yaml
 
 from mcptasks_crds.kinds import TOOL
 from mcptasks_local.dev.folder import DevError
-from mcptasks_local.errors import ApiError
-from mcptasks_local.objects import Objects
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -86,24 +84,3 @@ def _problems(body: Any, namespace: str) -> list[str]:
     if metadata.setdefault("namespace", namespace) != namespace:
         return [f"namespace {metadata['namespace']} is not the one that is served: {namespace} (see --namespace)"]
     return []
-
-
-def apply(objects: Objects, documents: Iterable[ToolDocument]) -> None:
-    """Create or update tools, as strictly as kubectl: a field that no MCPTool has is a fault.
-
-    Raises:
-        DevError: what the API server refused, with file and document.
-    """
-    faults: list[str] = []
-    resource = objects.resource(f"{TOOL.plural}.{TOOL.group}")
-    for document in documents:
-        namespace = document.body["metadata"]["namespace"]
-        try:
-            if any(item["metadata"]["name"] == document.name for item in objects.list(resource, namespace)[0]):
-                objects.replace(resource, namespace, document.name, document.body, strict=True)
-            else:
-                objects.create(resource, namespace, document.body, strict=True)
-        except ApiError as error:
-            faults.append(f"{document.source}: {error.message}")
-    if faults:
-        raise DevError("\n".join(faults))

@@ -5,7 +5,12 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kubernetes-native durable tasks for MCP.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Kubernetes-native durable tasks for MCP.",
+)
 
 
 @app.callback()
@@ -34,7 +39,7 @@ def dev(
     ] = None,
     state: Annotated[Path, typer.Option(help="Folder that keeps tasks, kubeconfig and logs.")] = Path(".mcptasks"),
     namespace: Annotated[str, typer.Option(help="Namespace of tools and tasks.")] = "default",
-    max_pods: Annotated[int, typer.Option(min=1, help="How many Jobs run at once, as local processes.")] = 8,
+    max_pods: Annotated[int, typer.Option(min=1, help="How many Jobs run at once, as local processes.")] = 16,
     reset: Annotated[
         bool, typer.Option("--reset", help="Forget all tasks and tools of the state folder first.")
     ] = False,
@@ -42,9 +47,8 @@ def dev(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all that operator and service log.")] = False,
 ) -> None:
     """Run everything on this machine: a control plane, the operator and the service, Jobs as local processes."""
-    from mcptasks_local.dev.run import run
-
     from mcptasks_local.dev.options import Options
+    from mcptasks_local.dev.run import run
 
     raise typer.Exit(
         run(

@@ -54,7 +54,7 @@ def test_the_signing_key_stays_and_is_private(tmp_path: Path) -> None:
     key = folder.signing_key()
     assert len(key) >= 32
     assert StateFolder(tmp_path).signing_key() == key
-    assert (tmp_path / "signing-key").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "session-key").stat().st_mode & 0o077 == 0
 
 
 def test_a_port_is_kept_while_it_is_free(tmp_path: Path) -> None:
