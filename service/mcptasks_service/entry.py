@@ -46,8 +46,9 @@ class Entry:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
-        raw: list[tuple[bytes, bytes]] = scope["headers"]
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
+        # Blanks around a value are none of it (RFC 9110 §5.5); not every HTTP server takes them off.
+        lines = [(name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in scope["headers"]]
+        headers = dict(lines)
         version = headers.get(MCP_PROTOCOL_VERSION_HEADER, LATEST_HANDSHAKE_VERSION)
         stateless = version not in HANDSHAKE_PROTOCOL_VERSIONS
         try:
@@ -55,7 +56,7 @@ class Entry:
             if scope["method"] == "POST":
                 message = await self._message(headers, receive)
                 if stateless:
-                    await self._stateless.post(headers, raw, message, receive, send)
+                    await self._stateless.post(headers, lines, message, receive, send)
                 else:
                     await self._handshake.post(headers, message, receive, send)
             elif scope["method"] == "GET" and not stateless:

@@ -10,7 +10,7 @@ from mcp_types import INTERNAL_ERROR
 
 from mcptasks_crds.lifecycle import State
 from mcptasks_crds.record import TaskRecord
-from mcptasks_service.errors import ServiceError
+from mcptasks_service.errors import ServiceError, TaskNotFound, shown
 from mcptasks_service.exchange import Exchange
 from mcptasks_service.stored import merged, whole
 from mcptasks_service.tasks import Tasks
@@ -33,17 +33,21 @@ async def ended(exchange: Exchange, tasks: Tasks, task: TaskRecord, meta: Mappin
     """The last state of a task, once it has one; until then its progress goes to the client, ``meta`` with it.
 
     Raises:
-        TaskNotFound: it was deleted.
+        MCPError: it was deleted.
     """
     last = float("-inf")
-    async with aclosing(tasks.changes(task)) as states:  # type: ignore[type-var]
-        async for state in states:
-            task = state
-            said = state.progress or {}
-            # It must rise with every notification; another attempt begins again from nothing.
-            if (now := said.get("progress", last)) > last and not state.terminal:
-                last = now
-                await exchange.progress(now, said.get("total"), said.get("message"), meta)
+    try:
+        async with aclosing(tasks.changes(task)) as states:  # type: ignore[type-var]
+            async for state in states:
+                task = state
+                said = state.progress or {}
+                # It must rise with every notification; another attempt begins again from nothing.
+                if (now := said.get("progress", last)) > last and not state.terminal:
+                    last = now
+                    await exchange.progress(now, said.get("total"), said.get("message"), meta)
+    except TaskNotFound:
+        why = f"Task {shown(task.task_id)} was deleted before it had ended"
+        raise MCPError(code=REQUEST_CANCELLED, message=why) from None
     return task
 
 

@@ -81,6 +81,8 @@ class Methods:
         capabilities = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
         if ctx.method in ("tools/call", "tools/list", "subscriptions/listen"):
             schema.validate_client_request(ctx.method, ctx.protocol_version, params)
+        if ctx.method in extension.METHODS:
+            extension.check_declared(capabilities, ctx.method)
         match ctx.method:
             case "tools/call":
                 return self._stamped(await extension.call(wire, exchange, params, capabilities))

@@ -25,7 +25,7 @@ from mcptasks_service.exchange import Exchange
 from mcptasks_service.replies import Refused, send_empty
 from mcptasks_service.wire_errors import http_status
 
-RawHeaders = list[tuple[bytes, bytes]]
+Lines = list[tuple[str, str]]
 
 
 class Stateless:
@@ -37,12 +37,12 @@ class Stateless:
     async def post(
         self,
         headers: Mapping[str, str],
-        raw: RawHeaders,
+        lines: Lines,
         message: dict[str, Any],
         receive: Receive,
         send: Send,
     ) -> None:
-        """Answer one message; ``raw`` are the header lines as they came.
+        """Answer one message; ``lines`` are the headers as they came, name and value.
 
         Raises:
             Refused
@@ -54,12 +54,12 @@ class Stateless:
             await send_empty(send, 202)
             return
         request = read_request(message)
-        if (twice := find_duplicated_routing_header((name.decode("latin-1"), "") for name, _ in raw)) is not None:
+        if (twice := find_duplicated_routing_header(lines)) is not None:
             raise Refused(400, HEADER_MISMATCH, f"{twice} header appears more than once", request_id=request.id)
         route = classify_inbound_request(message, headers=headers)
         if isinstance(route, InboundLadderRejection):
             raise _rejected(route, request.id)
-        if (rejection := self._contradicted(raw, request)) is not None:
+        if (rejection := self._contradicted(lines, request)) is not None:
             raise _rejected(rejection, request.id)
         if request.method == "subscriptions/listen" and not guard.accepts(headers)[1]:
             why = "Not Acceptable: a subscription is a text/event-stream"
@@ -70,7 +70,7 @@ class Stateless:
         )
         await self._answers.send(exchange, connection, request, receive, send)
 
-    def _contradicted(self, raw: RawHeaders, request: JSONRPCRequest) -> InboundLadderRejection | None:
+    def _contradicted(self, lines: Lines, request: JSONRPCRequest) -> InboundLadderRejection | None:
         """Whether ``Mcp-Param-*`` headers contradict the arguments that the tool's schema says they mirror."""
         params = request.params or {}
         name, arguments = params.get("name"), params.get("arguments") or {}
@@ -82,15 +82,15 @@ class Stateless:
             return None
         if X_MCP_HEADER_KEY not in repr(input_schema):  # walking a schema takes longer than the rest of a call
             return None
-        return validate_mcp_param_headers(input_schema, arguments, _Lines(raw))
+        return validate_mcp_param_headers(input_schema, arguments, _Headers(lines))
 
 
-class _Lines(dict[str, str]):
+class _Headers(dict[str, str]):
     """Headers whose ``items`` are the lines as they came: a mapping alone would hide that one stands twice."""
 
-    def __init__(self, raw: RawHeaders) -> None:
-        self._lines = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
-        super().__init__(self._lines)
+    def __init__(self, lines: Lines) -> None:
+        super().__init__(lines)
+        self._lines = lines
 
     def items(self) -> Any:
         return self._lines

@@ -24,12 +24,18 @@ VERSION = NAME = "2026-07-28"
 EXTENSION = "io.modelcontextprotocol/tasks"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 COMPLETE = {"resultType": "complete"}
+
+METHODS = frozenset({"tasks/get", "tasks/cancel", "tasks/update"})
+"""What only a client that declared the extension may ask."""
+
 WATCHED_LIMIT = 100
 """Tasks that one subscription may name."""
 
 
-def declared(capabilities: Mapping[str, Any]) -> bool:
+def declared(capabilities: object) -> bool:
     """Whether a request's client capabilities have the extension."""
+    if not isinstance(capabilities, Mapping):
+        return False
     extensions = capabilities.get("extensions")
     return isinstance(extensions, Mapping) and EXTENSION in extensions
 
@@ -59,9 +65,7 @@ def missing_extension(why: str) -> MCPError:
     return MCPError(code=MISSING_REQUIRED_CLIENT_CAPABILITY, message=why, data=required)
 
 
-async def call(
-    wire: Wire, exchange: Exchange, params: Mapping[str, Any], capabilities: Mapping[str, Any]
-) -> Mapping[str, Any]:
+async def call(wire: Wire, exchange: Exchange, params: Mapping[str, Any], capabilities: object) -> Mapping[str, Any]:
     """``tools/call``: a task for a client that knows tasks, unless the tool forbids it; else answered at the end."""
     request = asks.tool_call(params)
     support = wire.tasks.catalogue.tool(request.name).spec.task_support
@@ -74,6 +78,16 @@ async def call(
             return {"resultType": "task", **words(task, poll_ms(wire.tasks, task, wire.clock()))}
         task = await follow.ended(exchange, wire.tasks, task, None)
     return await follow.answer(wire.tasks, task, {**COMPLETE, **wire.stamp()})
+
+
+def check_declared(capabilities: object, method: str) -> None:
+    """Refuse a method of the extension to a client that did not declare it.
+
+    Raises:
+        MCPError: −32021.
+    """
+    if not declared(capabilities):
+        raise missing_extension(f"{method} needs the extension {EXTENSION}: declare it in the request's capabilities")
 
 
 async def get(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -101,9 +115,7 @@ async def update(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> M
     return COMPLETE
 
 
-async def listen(
-    wire: Wire, exchange: Exchange, params: Mapping[str, Any], capabilities: Mapping[str, Any]
-) -> Mapping[str, Any]:
+async def listen(wire: Wire, exchange: Exchange, params: Mapping[str, Any], capabilities: object) -> Mapping[str, Any]:
     """``subscriptions/listen``: changes of the tool list, and of the named tasks that are the caller's."""
     asked = params.get("notifications")
     asked = asked if isinstance(asked, Mapping) else {}
