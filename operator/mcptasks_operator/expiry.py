@@ -1,0 +1,118 @@
+"""Deletes tasks when their time is over: one heap, one loop.
+
+The heap holds the past as well: an entry counts only if the store still knows that life of the task with that time.
+What a crash costs: nothing, the next list fills the heap again, with all that ran out meanwhile at its top.
+"""
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Callable
+
+from mcptasks_crds.api import Api
+from mcptasks_crds.errors import ApiFailure, Conflict, NotFound
+from mcptasks_crds.kinds import TASK
+from mcptasks_crds.record import TaskRecord, record
+from mcptasks_operator.metrics import Metrics
+from mcptasks_operator.slots import Key
+from mcptasks_operator.store import Store
+
+logger = logging.getLogger(__name__)
+
+PARALLEL = 16
+"""Deletions in flight at most."""
+PAUSE = 2.0
+"""Seconds before a deletion that failed is tried again."""
+
+
+class Expiry:
+    """``rate`` is deletions a second at most; ``clock`` is epoch seconds."""
+
+    def __init__(self, api: Api, store: Store, metrics: Metrics, clock: Callable[[], float], rate: float) -> None:
+        self._api, self._store, self._metrics, self._clock = api, store, metrics, clock
+        self._gap = 1 / rate
+        self._heap: list[tuple[float, Key, str]] = []
+        self._wake = asyncio.Event()
+        self._room = asyncio.Semaphore(PARALLEL)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def schedule(self, task: TaskRecord) -> None:
+        """Take note of when a task that has ended expires."""
+        if task.terminal and task.expires is not None and not task.deleting:
+            self._push(task.expires, task)
+
+    async def run(self) -> None:
+        """Delete what is due, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                if (task := self._due()) is None:
+                    await self._sleep()
+                    continue
+                await self._room.acquire()
+                group.create_task(self._expire(task))
+                await asyncio.sleep(self._gap)
+
+    def _push(self, at: float, task: TaskRecord) -> None:
+        entry = (at, task.key, task.uid)
+        first = not self._heap or entry < self._heap[0]
+        heapq.heappush(self._heap, entry)
+        if first:
+            self._wake.set()
+
+    def _due(self) -> TaskRecord | None:
+        """Take the next task whose time is over off the heap."""
+        while self._heap and self._heap[0][0] <= self._clock():
+            _, key, uid = heapq.heappop(self._heap)
+            task = self._store.task(key)
+            # Renewed meanwhile: its later time has an entry of its own.
+            if task is None or task.uid != uid or task.deleting or task.expires is None:
+                continue
+            if task.expires <= self._clock():
+                return task
+        return None
+
+    async def _sleep(self) -> None:
+        self._wake.clear()
+        delay = max(self._heap[0][0] - self._clock(), 0.001) if self._heap else None
+        try:
+            # Not longer than a minute: the clock may be set.
+            await asyncio.wait_for(self._wake.wait(), None if delay is None else min(delay, 60.0))
+        except TimeoutError:
+            pass
+
+    async def _expire(self, task: TaskRecord) -> None:
+        try:
+            # With both guards a retention that was renewed a moment ago answers 409, not a lost result.
+            await self._api.delete(
+                TASK, task.namespace, task.name, uid=task.uid, resource_version=task.resource_version
+            )
+        except NotFound:
+            self._store.drop_task(task.key, task.uid)
+        except Conflict:
+            await self._changed(task)
+        except ApiFailure as error:
+            logger.warning("task %s has expired, but can't be deleted yet: %s", task.name, error)
+            self._push(self._clock() + PAUSE, task)
+        else:
+            now = self._clock()
+            self._metrics.expired.inc()
+            self._metrics.expiry_lag.observe(max(now - (task.expires or now), 0))
+            self._store.drop_task(task.key, task.uid)
+            logger.info("%s %s expired", task.tool, task.name[:10])
+        finally:
+            self._room.release()
+
+    async def _changed(self, task: TaskRecord) -> None:
+        try:
+            fresh = record(await self._api.get(TASK, task.namespace, task.name))
+        except NotFound:
+            self._store.drop_task(task.key, task.uid)
+        except ApiFailure as error:
+            logger.warning("task %s has changed and can't be read: %s", task.name, error)
+            self._push(self._clock() + PAUSE, task)
+        else:
+            self._store.put_task(fresh)
+            # Also if the store knew it: its entry is off the heap.
+            self.schedule(fresh)
