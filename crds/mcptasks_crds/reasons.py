@@ -8,6 +8,7 @@ class Reason(StrEnum):
 
     # Waiting.
     CONCURRENCY_LIMIT = "ConcurrencyLimit"  # the tool, or the owner's share of it, is full: first come, first served
+    QUOTA_EXCEEDED = "QuotaExceeded"  # the namespace's quota leaves no room for the pod now
     TOOL_NOT_FOUND = "ToolNotFound"  # no MCPTool of that name: the task failed
     TOOL_INVALID = "ToolInvalid"  # the API server refused the Job that the tool's template makes
     # Running.
