@@ -128,20 +128,20 @@ class Operator:
         if (seen := self.store.situation(key)) is None:
             self.queue.forget(key)
             return
-        action = decide(seen, self._clock())
+        tool, name, what = seen.task.tool, key[1][:10], "decide"
         try:
+            action = decide(seen, self._clock())
+            what = type(action).__name__
             delay = await self._executor.execute(seen.task, action, self.queue.failures(key))
         except ApiFailure as error:
             pause = self.queue.retry(key)
             self.metrics.retries.labels(code=error.code).inc()
-            logger.warning(
-                "%s %s %s: %s; again in %.1f s", seen.task.tool, key[1][:10], type(action).__name__, error, pause
-            )
+            logger.warning("%s %s %s: %s; again in %.1f s", tool, name, what, error, pause)
         except Exception:
             # One task that we don't understand must not stop the others.
             pause = self.queue.retry(key)
             self.metrics.retries.labels(code="bug").inc()
-            logger.exception("%s %s %r; again in %.1f s", seen.task.tool, key[1][:10], action, pause)
+            logger.exception("%s %s %s; again in %.1f s", tool, name, what, pause)
         else:
             self.queue.forget(key)
             if delay is not None:
