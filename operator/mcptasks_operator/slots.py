@@ -15,14 +15,12 @@ from mcptasks_operator.decide import Turn
 Key = tuple[str, str]
 """Namespace and name."""
 
-_UNLIMITED = Concurrency()
-
 
 @dataclass(slots=True)
 class _Line:
     """One tool's: who has a slot, and each owner's queue, a heap of (created, name)."""
 
-    limits: Concurrency = _UNLIMITED
+    limits: Concurrency = field(default_factory=Concurrency)
     held: dict[Key, str] = field(default_factory=dict)
     of_owner: Counter[str] = field(default_factory=Counter)
     queues: dict[str, list[tuple[float, Key]]] = field(default_factory=dict)
