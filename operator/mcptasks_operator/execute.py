@@ -169,6 +169,7 @@ class Executor:
             return await self._refused(task, error, failures)
         else:
             self._metrics.started.labels(tool=task.tool).inc()
+            _say(task, "created", f"Job {job_name(task.uid, attempt)}")
         self._store.put_job(read_job(created))
         return None
 

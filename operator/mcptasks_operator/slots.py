@@ -105,7 +105,10 @@ class Slots:
         if line is None:
             return []
         line.release(task.key)
-        return self._admitted(line)
+        admitted = self._admitted(line)
+        if not line.held and not line.waiting and line.limits == Concurrency():
+            del self._lines[task.namespace, task.tool]  # also of tools that never were
+        return admitted
 
     def turn(self, task: TaskRecord) -> Turn:
         """Whether it is this task's turn."""

@@ -218,7 +218,10 @@ class Store:
         self._wake(self.slots.remove(task))
 
     def _count(self, task: TaskRecord, by: int) -> None:
-        self.states[task.tool, task.state] += by
+        key = task.tool, task.state
+        self.states[key] += by
+        if not self.states[key]:
+            del self.states[key]
 
     def _touch(self, task_uid: str) -> None:
         if (key := self._keys.get(task_uid)) is not None:

@@ -92,6 +92,13 @@ def test_waiting_twice_is_waiting_once() -> None:
     assert slots.counts(TOOL) == (1, 1)
 
 
+def test_a_tool_that_never_was_leaves_nothing_behind() -> None:
+    slots = opened()
+    place(slots, of(1, tool="nope"), of(2))
+    slots.remove(of(1, tool="nope"))
+    assert [tool for tool, *_ in slots.usage()] == [TOOL]
+
+
 def test_what_is_not_known_has_no_turn_and_no_count() -> None:
     slots = Slots()
     assert slots.turn(of(1)) == Turn(False, "earlier tasks go first")
