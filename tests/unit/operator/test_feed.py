@@ -10,8 +10,8 @@ import pytest
 from kubernetes.aio.client import Configuration
 
 from mcptasks_crds.kinds import JOB, POD, TASK, TOOL, Kind
-from mcptasks_operator import feed
 from mcptasks_operator.feed import SELECTOR, WatchEnded, connection, known, read, watch, watch_settings
+from mcptasks_operator.observe import PodState
 from mcptasks_operator.settings import Settings
 
 from .cluster import NAMESPACE
@@ -102,7 +102,7 @@ async def test_events_come_from_the_thread_of_the_watches(monkeypatch: pytest.Mo
         await handler.fn(event={"type": "ADDED", "object": task_object()})
         await asyncio.get_running_loop().run_in_executor(None, stop_flag.wait)
 
-    monkeypatch.setattr(feed.kopf, "operator", operator)
+    monkeypatch.setattr(kopf, "operator", operator)
     watching = asyncio.create_task(watch(edges.feed, Settings(namespaces=[NAMESPACE])))
     await asyncio.wait_for(arrived.wait(), 10)
     watching.cancel()
@@ -114,19 +114,24 @@ async def test_watches_that_end_by_themselves_are_a_fault(monkeypatch: pytest.Mo
     async def operator(**_: Any) -> None:
         raise RuntimeError("410 in a list")
 
-    monkeypatch.setattr(feed.kopf, "operator", operator)
+    monkeypatch.setattr(kopf, "operator", operator)
     with pytest.raises(WatchEnded, match="410 in a list"):
         await asyncio.wait_for(watch(Edges().feed, Settings()), 10)
 
 
-def test_the_last_state_of_a_pod_that_is_gone_is_read() -> None:
+def test_the_last_state_of_a_pod_that_is_gone_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pod whose every other event was lost: its deletion tells how it ended."""
     edges = Edges()
     take(edges, TASK, task_object())
     take(edges, JOB, job_object())
     seen: list[Any] = []
     put = edges.store.put_pod
-    edges.store.put_pod = lambda pod: bool(seen.append(pod)) or put(pod)  # type: ignore[method-assign]
+
+    def spy(pod: PodState) -> bool:
+        seen.append(pod)
+        return put(pod)
+
+    monkeypatch.setattr(edges.store, "put_pod", spy)
     take(edges, POD, pod_object(state=terminated(0)), gone=True)
     assert [pod.exit.code for pod in seen] == [0]
     assert counts(edges)[3] == 0
