@@ -53,6 +53,15 @@ def test_the_order_is_of_creation_not_of_arrival_after_a_restart() -> None:
     assert numbers(slots.open()) == [1]
 
 
+def test_the_order_is_of_time_also_between_owners() -> None:
+    slots = opened(total=1)
+    place(slots, of(1))
+    first = task(9, created=START + 2, owner={"subject": "zoe"})
+    second = task(3, created=START + 3, owner={"subject": "bob"})
+    assert place(slots, second, first) == []
+    assert numbers(slots.remove(of(1))) == [9]
+
+
 def test_an_owner_who_is_at_the_limit_holds_up_nobody_else() -> None:
     slots = opened(total=3, per_owner=1)
     assert place(slots, of(1), of(2), of(3, "bob"), of(4)) == [1, 3]
