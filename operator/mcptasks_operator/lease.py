@@ -40,7 +40,8 @@ class Lease:
         self._api, self._namespace, self._name, self._identity = api, namespace, name, identity
         self._seconds, self._renew, self._monotonic = seconds, renew, monotonic
         self._held: Object | None = None
-        self._sent = ""
+        self._sent: set[str] = set()
+        """The times in our writes since the last that was answered: by them we know what we wrote without an answer."""
         self._seen: tuple[str, float] = ("", 0.0)
 
     async def acquire(self) -> None:
@@ -65,23 +66,28 @@ class Lease:
         Raises:
             LeaseLost: somebody else has it, or it could not be renewed in time.
         """
+        # A margin of one renewal: others may see it run out earlier than we do.
+        most = self._seconds - self._renew
         renewed = self._monotonic()
         while True:
             await asyncio.sleep(self._renew)
+            began = self._monotonic()
             try:
-                await self._write(self._held_spec())
+                # A request that hangs must not outlive the Lease.
+                async with asyncio.timeout(max(renewed + most - began, 0)):
+                    await self._write(self._held_spec())
             except Conflict:
                 if not await self._ours():
                     raise LeaseLost(f"another replica has taken the Lease {self._name}") from None
             except NotFound:
                 raise LeaseLost(f"the Lease {self._name} was deleted") from None
-            except ApiFailure as error:
-                # A margin of one renewal: others may see it run out earlier than we do.
-                if self._monotonic() - renewed > self._seconds - self._renew:
-                    raise LeaseLost(f"the Lease {self._name} could not be renewed in time: {error}") from error
+            except (ApiFailure, TimeoutError) as error:
+                if self._monotonic() - renewed >= most:
+                    why = str(error) or "no answer"
+                    raise LeaseLost(f"the Lease {self._name} could not be renewed in time: {why}") from error
                 logger.warning("the Lease %s is not renewed yet: %s", self._name, error)
                 continue
-            renewed = self._monotonic()
+            renewed = began
 
     async def release(self) -> None:
         """Give it up, so that another need not wait for it to run out."""
@@ -118,9 +124,8 @@ class Lease:
         return None
 
     async def _create(self) -> str | None:
-        self._held = None
-        self._sent = _now()
-        spec = self._held_spec() | {"acquireTime": self._sent, "renewTime": self._sent, "leaseTransitions": 0}
+        self._held, now = None, _now()
+        spec = self._held_spec() | {"acquireTime": now, "renewTime": now, "leaseTransitions": 0}
         try:
             self._held = await self._api.create(
                 LEASE, self._namespace, {"metadata": {"name": self._name}, "spec": spec}
@@ -135,11 +140,12 @@ class Lease:
 
     async def _write(self, spec: dict[str, Any]) -> None:
         """PUT it with the resourceVersion that we know: one of several who try gets it."""
-        held = self._held or {}
-        self._sent = _now()
+        held, now = self._held or {}, _now()
+        self._sent.add(now)
         meta = {key: held["metadata"][key] for key in ("name", "namespace", "resourceVersion")}
-        body = {"metadata": meta, "spec": {**spec, "renewTime": self._sent}}
+        body = {"metadata": meta, "spec": {**spec, "renewTime": now}}
         self._held = await self._api.replace(LEASE, self._namespace, self._name, body)
+        self._sent.clear()
 
     async def _ours(self) -> bool:
         """Whether the state that stood in the way is our own write, whose answer did not come."""
@@ -148,9 +154,10 @@ class Lease:
         except ApiFailure:
             return False
         spec = lease.get("spec") or {}
-        ours: bool = spec.get("holderIdentity") == self._identity and spec.get("renewTime") == self._sent
+        ours: bool = spec.get("holderIdentity") == self._identity and spec.get("renewTime") in self._sent
         if ours:
             self._held = lease
+            self._sent.clear()
         return ours
 
 

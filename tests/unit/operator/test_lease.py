@@ -139,3 +139,49 @@ async def test_a_release_that_fails_is_no_fault() -> None:
     api.faults["replace leases"] = [DOWN]
     await first.release()
     assert holder(api) == "one"
+
+
+@pytest.mark.fault("O7")
+async def test_a_renewal_that_hangs_does_not_outlive_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = FakeApi()
+    first = lease(api, seconds=1, renew=0.95, monotonic=asyncio.get_running_loop().time)
+    await soon(first.acquire())
+
+    async def hang(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(api, "replace", hang)
+    with pytest.raises(LeaseLost, match="no answer"):
+        await soon(first.hold())
+
+
+async def test_a_renewal_whose_answer_was_lost_is_our_own() -> None:
+    api = FakeApi()
+    first = lease(api)
+    await soon(first.acquire())
+    replace, lost = api.replace, [True]
+
+    async def losing(*args: Any) -> Any:
+        answer = await replace(*args)
+        if lost and lost.pop():
+            raise DOWN
+        return answer
+
+    api.replace = losing  # type: ignore[assignment,method-assign]
+    holding = asyncio.create_task(first.hold())
+    await until(lambda: api.requests.count("replace leases") >= 4)
+    assert not holding.done()
+    holding.cancel()
+
+
+async def test_the_race_for_a_lapsed_lease_has_one_winner() -> None:
+    api = FakeApi()
+    api.add(LEASE, {"metadata": {"name": "operator"}, "spec": {"holderIdentity": ""}})
+    api.before["replace leases"] = lambda: api.add(
+        LEASE, {"metadata": {"name": "operator"}, "spec": {"holderIdentity": "two", "leaseDurationSeconds": 15}}
+    )
+    waiting = asyncio.create_task(lease(api).acquire())
+    await until(lambda: api.requests.count("get leases") >= 3)
+    assert not waiting.done()
+    assert holder(api) == "two"
+    waiting.cancel()
