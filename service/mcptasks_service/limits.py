@@ -7,6 +7,7 @@ from typing import Protocol
 from limits import RateLimitItem, WindowStats, parse
 from limits.aio import storage as shared_storage
 from limits.aio.strategies import SlidingWindowCounterRateLimiter as SharedLimiter
+from limits.errors import ConfigurationError
 from limits.storage import MemoryStorage, storage_from_string
 from limits.strategies import SlidingWindowCounterRateLimiter as LocalLimiter
 
@@ -43,7 +44,10 @@ class _InMemory:
 def _limiter(uri: str) -> Limiter:
     if uri in ("memory://", "async+memory://"):
         return _InMemory()
-    storage = storage_from_string(uri) if uri.startswith("async+") else None
+    try:
+        storage = storage_from_string(uri) if uri.startswith("async+") else None
+    except ConfigurationError:
+        storage = None
     if not isinstance(storage, shared_storage.Storage):
         raise InvalidValue(f"rate_storage {uri!r} is not one; write memory:// or async+redis://HOST:PORT")
     limiter: Limiter = SharedLimiter(storage)

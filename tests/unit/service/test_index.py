@@ -1,0 +1,73 @@
+"""The index of tasks beside the informer."""
+
+import random
+
+import pytest
+
+from mcptasks_crds.lifecycle import State
+from mcptasks_crds.record import TaskRecord
+from mcptasks_service.index import TaskIndex
+
+
+def a_task(
+    name: str, owner: str = "a", *, state: State = State.WORKING, call: str | None = None, at: float = 0
+) -> TaskRecord:
+    return TaskRecord("ns", name, f"uid-{name}", "1", name, owner, "t", at, at, state=state, call=call)
+
+
+def put(index: TaskIndex, task: TaskRecord) -> None:
+    index.changed(task.key, task)
+
+
+@pytest.mark.req("R-5.3")
+def test_open_tasks_are_counted_by_owner_until_they_end_or_go() -> None:
+    index = TaskIndex()
+    for name in ("1", "2"):
+        put(index, a_task(name))
+    put(index, a_task("3", "b"))
+    assert (index.open_count("a"), index.open_count("b"), index.open_count("c")) == (2, 1, 0)
+    put(index, a_task("1", state=State.COMPLETED))
+    assert index.open_count("a") == 1
+    index.changed(("ns", "2"), None)
+    assert index.open_count("a") == 0
+    assert [task.name for task in index.of_owner("a")] == ["1"]
+
+
+@pytest.mark.req("R-7.1")
+def test_a_request_finds_its_task_until_it_goes() -> None:
+    index = TaskIndex()
+    task = a_task("1", call="c")
+    put(index, task)
+    assert index.of_call("c") is task
+    assert index.of_call("d") is None
+    index.changed(task.key, None)
+    assert index.of_call("c") is None
+
+
+@pytest.mark.req("R-7.1")
+def test_a_request_id_used_again_finds_the_later_task_whatever_is_heard_of_the_earlier() -> None:
+    index = TaskIndex()
+    first, second = a_task("1", call="c", at=1), a_task("2", call="c", at=2)
+    put(index, first)
+    put(index, second)
+    put(index, a_task("1", call="c", at=1, state=State.COMPLETED))
+    assert index.of_call("c") is second
+    index.changed(first.key, None)
+    assert index.of_call("c") is second
+
+
+def test_nothing_is_left_of_owners_and_requests_that_have_gone() -> None:
+    index = TaskIndex()
+    chance = random.Random(1)
+    names = [str(n) for n in range(50)]
+    for _ in range(2000):
+        name = chance.choice(names)
+        if chance.random() < 0.4:
+            index.changed(("ns", name), None)
+        else:
+            state = chance.choice(list(State))
+            put(index, a_task(name, chance.choice("abcdef"), state=state, call=chance.choice(["x", "y", None])))
+    for name in names:
+        index.changed(("ns", name), None)
+    index.changed(("ns", "never-there"), None)
+    assert [len(kept) for kept in (index._records, index._by_owner, index._open, index._by_call)] == [0, 0, 0, 0]
