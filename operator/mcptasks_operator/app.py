@@ -101,6 +101,7 @@ class Operator:
                 if self._lease is not None:
                     await self._lease.acquire()
                     group.create_task(self._lease.hold())
+                logger.info("leading as %s", settings.identity)
                 self.metrics.leading.set(1)
                 self.leading.set()
                 self.store.open_slots()

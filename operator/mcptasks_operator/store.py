@@ -13,6 +13,7 @@ from mcptasks_crds.lifecycle import State
 from mcptasks_crds.record import TaskRecord
 from mcptasks_operator.decide import Situation
 from mcptasks_operator.observe import JobState, PodState, ToolState, later
+from mcptasks_operator.slim import slim
 from mcptasks_operator.slots import Key, Slots
 
 TOMBSTONES = 20_000
@@ -100,6 +101,7 @@ class Store:
         old = self._tasks.get(task.key)
         if task.uid in self._dead or (old is not None and not task.newer_than(old)):
             return False
+        task = slim(task)
         if old is not None:
             self._count(old, -1)
             if old.uid != task.uid:

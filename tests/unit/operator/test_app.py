@@ -30,7 +30,13 @@ def _no_watches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settings(**changes: Any) -> Settings:
-    options: dict[str, Any] = {"namespaces": [NAMESPACE], "host": "127.0.0.1", "port": 0, "lease_name": "", "workers": 2}
+    options: dict[str, Any] = {
+        "namespaces": [NAMESPACE],
+        "host": "127.0.0.1",
+        "port": 0,
+        "lease_name": "",
+        "workers": 2,
+    }
     return Settings(**(options | changes))
 
 
