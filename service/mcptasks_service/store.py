@@ -89,11 +89,11 @@ class Store:
             Refused: the API server finds the object invalid.
             Unavailable
         """
-        for pause in (*RETRY_PAUSES, None):
+        for tried, pause in enumerate((*RETRY_PAUSES, None)):
             try:
                 return self._put(await self._api.create(TASK, self._namespace, body))
             except AlreadyExists:
-                if pause is not RETRY_PAUSES[0] and (mine := await self._mine(body)) is not None:
+                if tried and (mine := await self._mine(body)) is not None:
                     return mine
                 raise
             except Refused:

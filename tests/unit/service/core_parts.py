@@ -44,7 +44,7 @@ class Cluster(FakeApi):
         self.moving.set()
         self.tokens: dict[str, Object] = {}
 
-    def fail(self, request: str, error: Exception, *, landed: bool = False, times: int = 1) -> None:
+    def refuse(self, request: str, error: Exception, *, landed: bool = False, times: int = 1) -> None:
         """Let the next requests such as ``create mcptasks`` fail."""
         self.faults += [Fault(request, error, landed)] * times
 
@@ -114,7 +114,7 @@ class Parts:
     def tasks(self) -> Any:
         return self.core.tasks
 
-    async def make(self, task_id: str = "t", caller: Caller | None = None, **fields: Any) -> TaskRecord:
+    async def make(self, task_id: str | None = "t", caller: Caller | None = None, **fields: Any) -> TaskRecord:
         new = NewTask(**{"tool": "build", "arguments": {}, "origin": "sep-1686", "task_id": task_id, **fields})
         made: TaskRecord = await self.tasks.create(caller or self.caller, new)
         return made

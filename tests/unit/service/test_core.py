@@ -67,6 +67,6 @@ async def test_the_informers_are_seen_in_the_metrics() -> None:
 async def test_a_replica_may_start_while_the_api_server_is_away() -> None:
     api = Cluster()
     await api.offer("build")
-    api.fail("list mcptools", AWAY)
+    api.refuse("list mcptools", AWAY)
     async with replica(api) as parts:
         assert parts.core.ready()[0]
