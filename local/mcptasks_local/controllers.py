@@ -1,9 +1,10 @@
 """The controllers of the embedded control plane: Jobs make pods, pods run as local processes."""
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from mcptasks_local.environment import References
@@ -16,7 +17,7 @@ from mcptasks_local.pods import Host
 from mcptasks_local.recorder import Recorder
 from mcptasks_local.resources import Resource
 from mcptasks_local.storage import Event
-from mcptasks_local.volumes import IssueToken
+from mcptasks_local.volumes import IssueToken, plain
 
 logger = logging.getLogger(__name__)
 _RETRY = 5.0
@@ -46,7 +47,7 @@ class Controllers:
         max_pods: int = 32,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        folder, workdir = state_dir.absolute() / "pods", (default_workdir or Path.cwd()).absolute()
+        folder, workdir = plain(state_dir.absolute()) / "pods", (default_workdir or Path.cwd()).absolute()
         recorder = Recorder(objects, "kubelet")
         host = Host(objects, folder, References(objects), issue_token, workdir, recorder, clock)
         self._objects, self._clock = objects, clock
@@ -87,10 +88,8 @@ class Controllers:
     async def _follow(self, events: AsyncIterator[Event]) -> None:
         while True:
             async for event in events:
-                try:
+                with _guarded(event.object):
                     self._see(event)
-                except Exception:
-                    logger.exception("%s %s could not be handled", event.resource, event.object["metadata"]["name"])
                 await asyncio.sleep(0)  # a burst of changes must not keep requests waiting
             # A watch that lags too far behind is ended; what it missed is found by looking at all there is.
             events = self._objects.watch()
@@ -121,10 +120,12 @@ class Controllers:
         for item in self._objects.list(self._objects.resource("pods"))[0]:
             if job := controller_of(item):
                 self._index(item, job, gone=False)
-            self._kubelet.see(item)
+            with _guarded(item):
+                self._kubelet.see(item)
         for item in self._objects.list(self._objects.resource("jobs.batch"))[0]:
             meta = item["metadata"]
-            self._sync(meta["namespace"], meta["name"], meta["uid"])
+            with _guarded(item):
+                self._sync(meta["namespace"], meta["name"], meta["uid"])
 
     def _index(self, pod: Object, job: Object, *, gone: bool) -> None:
         meta = pod["metadata"]
@@ -180,3 +181,12 @@ class Controllers:
         if seconds is not None:
             loop = asyncio.get_running_loop()
             self._again[uid] = loop.call_later(max(0.0, seconds), self._sync, namespace, name, uid)
+
+
+@contextlib.contextmanager
+def _guarded(item: Object) -> Iterator[None]:
+    """One odd object is logged and left as it is; all others go on."""
+    try:
+        yield
+    except Exception:
+        logger.exception("%s %s could not be handled", item["kind"], item["metadata"]["name"])

@@ -81,6 +81,7 @@ class Kubelet:
     def see(self, item: Object) -> None:
         """A pod is new, or has changed; ``item`` may be older than what is stored."""
         uid = item["metadata"]["uid"]
+        spent = 0.0
         if (pod := self._pods.get(uid)) is None:
             if self._closed or over(item):
                 return
@@ -93,9 +94,10 @@ class Kubelet:
             task = asyncio.create_task(self._run(pod, now), name=f"pod {item['metadata']['name']}")
             self._tasks[uid] = task
             item = now
-        if (due := item["metadata"].get("deletionTimestamp")) is not None:
-            granted = item["metadata"].get("deletionGracePeriodSeconds", 0)
-            pod.stop(min(granted, max(0.0, parse(due) - self._host.clock())))
+            if due := item["metadata"].get("deletionTimestamp"):  # told by an earlier control plane
+                spent = self._host.clock() - parse(due) + item["metadata"].get("deletionGracePeriodSeconds", 0)
+        if "deletionTimestamp" in item["metadata"]:
+            pod.stop(max(0.0, item["metadata"].get("deletionGracePeriodSeconds", 0) - max(0.0, spent)))
 
     def forget(self, item: Object) -> None:
         """A pod has been deleted: whatever of it still runs is killed."""

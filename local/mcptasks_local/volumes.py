@@ -11,8 +11,12 @@ happens to name a mount path is changed like any other. Read-only mounts can be 
 from the rest of the machine.
 """
 
+import contextlib
+import hashlib
 import os
 import re
+import stat
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -24,6 +28,32 @@ IssueToken = Callable[[str, str, Object, str, int], str]
 API_AUDIENCE = "https://kubernetes.default.svc"
 _Files = dict[str, tuple[bytes, int]]
 """Path below the volume → content and mode."""
+
+
+_PLAIN = re.compile(r"[\w./+@:,=-]+", re.ASCII)
+
+
+def plain(folder: Path) -> Path:
+    """A path to ``folder`` that a shell script can hold without quotes: itself, or a link to it.
+
+    Scripts name mount paths unquoted, as they may, and local paths are put there in their stead.
+
+    Raises:
+        Unsupported: the place for the link belongs to somebody else.
+    """
+    if _PLAIN.fullmatch(str(folder)):
+        return folder
+    # The same at each start: processes that are adopted know no other.
+    place = Path(tempfile.gettempdir()) / f"mcptasks-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}"
+    with contextlib.suppress(FileExistsError):
+        place.mkdir(mode=0o700)
+    found = place.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise Unsupported(f"{place}, which should lead to {folder}, is not ours alone; remove it")
+    link = place / "state"
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder, target_is_directory=True)
+    return link
 
 
 class Paths:
