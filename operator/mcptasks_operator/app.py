@@ -104,6 +104,9 @@ class Operator:
                 logger.info("leading as %s", settings.identity)
                 self.metrics.leading.set(1)
                 self.leading.set()
+                # Slots and turns go by who came first; what has ended can wait.
+                for task in sorted(self.store.tasks(), key=lambda task: (task.terminal, task.created, task.name)):
+                    self.queue.add(task.key)
                 self.store.open_slots()
                 group.create_task(self.expiry.run())
                 group.create_task(self._ready.run())
@@ -149,7 +152,9 @@ class Operator:
                 self.queue.add_after(key, delay)
 
     def _task_changed(self, key: Key) -> None:
-        self.queue.add(key)
+        # A follower would only collect them; who comes to lead looks at all.
+        if self.leading.is_set():
+            self.queue.add(key)
         if (task := self.store.task(key)) is not None:
             self.expiry.schedule(task)
             self._ready.touch((task.namespace, task.tool))

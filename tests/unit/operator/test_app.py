@@ -98,7 +98,20 @@ async def test_a_follower_knows_all_and_writes_nothing() -> None:
         await until(lambda: api.requests.count("get leases") > 3)
         assert len(operator.store) == 1
         assert not operator.leading.is_set()
+        assert len(operator.queue) == 0
     assert api.writes == []
+
+
+async def test_after_a_restart_who_came_first_is_served_first() -> None:
+    api = FakeApi()
+    api.add(TOOL, tool_object())
+    for number, age in ((1, 1), (2, 3), (3, 2)):
+        api.add(TASK, task_object(number, created=START - age))
+    api.add(TASK, task_object(4, created=START - 9, status=ended()))
+    async with running(new(api, workers=1)):
+        await until(lambda: len(api.all(JOB)) == 3)
+    made = [job["metadata"]["labels"]["mcptasks.dev/task-uid"] for job in api.all(JOB)]
+    assert made == ["task-2", "task-3", "task-1"]
 
 
 async def test_the_lease_is_given_back_at_the_end() -> None:
@@ -161,7 +174,7 @@ async def test_a_task_that_nobody_foresaw_does_not_stop_the_others(monkeypatch: 
 
 async def test_a_task_that_is_gone_is_forgotten() -> None:
     operator = new(FakeApi())
-    operator.queue.add((NAMESPACE, "t-none"))
     async with running(operator):
         await asyncio.wait_for(operator.leading.wait(), 10)
+        operator.queue.add((NAMESPACE, "t-none"))
         await until(lambda: not len(operator.queue))
