@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
-from fake_api import NAMESPACE, FakeApi
-
 from mcptasks_crds.api import Api, Object
 from mcptasks_crds.kinds import JOB, POD, TASK, Kind
 from mcptasks_crds.names import AUDIENCE, LABEL_TASK, job_name
@@ -18,6 +16,8 @@ from mcptasks_service.callers import Caller, anonymous
 from mcptasks_service.core import Core
 from mcptasks_service.settings import Settings
 from mcptasks_service.tasks import NewTask
+
+from .fake_api import NAMESPACE, FakeApi
 
 START = 1_785_000_000.0
 BOUND = 5.0

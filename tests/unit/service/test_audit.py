@@ -4,12 +4,13 @@ import json
 import logging
 
 import pytest
-from core_parts import replica
 
 from mcptasks_crds.names import owner_hash
 from mcptasks_service import audit
 from mcptasks_service.callers import anonymous
 from mcptasks_service.errors import ArgumentsInvalid, LimitExceeded, TaskExists, TaskNotFound
+
+from .core_parts import replica
 
 SECRET = "hunter2"
 

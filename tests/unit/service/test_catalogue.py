@@ -4,13 +4,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from core_parts import BOUND, replica
-from fake_api import NAMESPACE
 
 from mcptasks_crds.errors import InvalidValue
 from mcptasks_crds.kinds import TOOL
 from mcptasks_service.catalogue import OfferedTool, read_tool
 from mcptasks_service.errors import ArgumentsInvalid, ToolNotFound
+
+from .core_parts import BOUND, replica
+from .fake_api import NAMESPACE
 
 
 def offered(schema: dict[str, Any] | None = None, version: str | None = "1", **spec: Any) -> OfferedTool:

@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
-from core_parts import Cluster, replica
 
 from mcptasks_crds.errors import ApiFailure
 from mcptasks_service.core import SILENCE_LIMIT
+
+from .core_parts import Cluster, replica
 
 AWAY = ApiFailure(0, "Unreachable", "no route to host")
 

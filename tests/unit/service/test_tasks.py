@@ -6,8 +6,6 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from core_parts import BOUND, replica
-from fake_api import NAMESPACE
 
 from mcptasks_crds.errors import ApiFailure, Conflict, NotFound, Refused
 from mcptasks_crds.kinds import TASK
@@ -31,6 +29,9 @@ from mcptasks_service.errors import (
     Unavailable,
 )
 from mcptasks_service.tasks import granted
+
+from .core_parts import BOUND, replica
+from .fake_api import NAMESPACE
 
 AWAY = ApiFailure(0, "Unreachable", "no route to host")
 CONFLICT = Conflict(409, "Conflict", "the object has been modified")
