@@ -157,8 +157,9 @@ class Kubelet:
             await pod.run()
         except asyncio.CancelledError:
             raise
-        except Exception:
+        except Exception as error:
             logger.exception("pod %s could not be run", item["metadata"]["name"])
+            pod.abandon(f"the embedded control plane could not run this pod: {error!r}")
         finally:
             if placed:
                 self._rooms.give()

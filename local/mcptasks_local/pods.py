@@ -123,6 +123,12 @@ class Pod:
         else:
             self.kill()
 
+    def abandon(self, why: str) -> None:
+        """End it because it can't be gone on with: it has failed, for this reason."""
+        self.kill()
+        self._fail(why)
+        self._conclude()
+
     def kill(self) -> None:
         """End its processes by force."""
         self._killed = True

@@ -20,6 +20,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import signal
 import time
@@ -41,6 +42,7 @@ echo $$ >"$0/pid" || exit
 echo $? >"$0/exit"
 kill -s KILL -- -$$
 """
+_SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _DRAIN = 2.0
 """Seconds that a log gets to be written to its end once the program is gone."""
 _LINGER = 0.25
@@ -159,7 +161,10 @@ def start(folder: Path, argv: Sequence[str], env: Mapping[str, str], cwd: str) -
         fcntl.flock(alive, fcntl.LOCK_EX)
         fcntl.flock(log, fcntl.LOCK_EX)
         logger = _spawn(["/bin/sh", "-c", "exec cat"], {"PATH": os.defpath}, source, log)
-        command = ["/bin/sh", "-c", _SHIM, str(folder), cwd, program, *argv[1:]]
+        # A shell may drop variables whose names it can't hold (a.b, a-b), which Kubernetes allows.
+        odd = [f"{name}={value}" for name, value in env.items() if not _SHELL_NAME.fullmatch(name)]
+        through = ["/usr/bin/env", *odd] if odd else []
+        command = ["/bin/sh", "-c", _SHIM, str(folder), cwd, *through, program, *argv[1:]]
         try:
             pid = _spawn(command, {**env, MARK: str(folder)}, alive, sink)
         except (OSError, ValueError) as error:

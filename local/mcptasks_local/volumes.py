@@ -7,8 +7,9 @@ the termination message.
 
 What this can't do: a path that the program has inside (in a file, in its code) is not seen, a path that is put together
 at run time from pieces is not either, ``file:///mcptasks/x`` is taken for a URL, and text of an argument that just
-happens to name a mount path is changed like any other. Read-only mounts can be written to. Nothing keeps a program
-from the rest of the machine.
+happens to name a mount path is changed like any other. Files are made once, before the pod starts: later changes of
+an annotation or a Secret don't show, and tokens are not renewed. Read-only mounts can be written to. Nothing keeps a
+program from the rest of the machine.
 """
 
 import contextlib

@@ -160,6 +160,18 @@ async def test_what_is_not_supported_fails_at_once_and_says_so(world: Laptop, mo
     assert words in terminated(pod)["message"]
 
 
+async def test_a_pod_that_makes_us_stumble_fails_with_the_reason(
+    world: Laptop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mcptasks_local.volumes.prepare", full)
+    pod = await ended(world, pod_spec("true"))
+    assert "No space left on device" in terminated(pod)["message"]
+    assert "pod p could not be run" in caplog.text
+
+
 async def test_a_missing_secret_is_waited_for(world: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pods, "RETRY", 0.01)
     variable = {"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}

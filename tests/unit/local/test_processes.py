@@ -69,6 +69,13 @@ async def test_a_program_is_run_and_not_the_shells_builtin_of_its_name(tmp_path:
     assert (folder / "log").read_bytes() == b"a\\nb $HOME '\n"
 
 
+async def test_variables_of_any_name_reach_the_program(tmp_path: Path) -> None:
+    folder = tmp_path / "p"
+    folder.mkdir()
+    await ended(start(folder, ["env"], ENV | {"a.b": "1", "c-d": "2 '", "E": "3"}, "/"))
+    assert {"a.b=1", "c-d=2 '", "E=3"} <= set((folder / "log").read_text().splitlines())
+
+
 async def test_a_relative_program_is_found_from_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "tool").write_text("#!/bin/sh\npwd\n")
     (tmp_path / "tool").chmod(0o755)
