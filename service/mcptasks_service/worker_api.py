@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from mcptasks_crds.api import Api
 from mcptasks_crds.errors import ApiFailure, NotFound
@@ -19,6 +19,9 @@ Authorization = Annotated[str | None, Header()]
 
 RESULT_BODY_LIMIT = 8 * 1024 * 1024
 """Bytes of a result that are read at all: more than any that fits when it is stored, so that both sizes can be told."""
+
+PROGRESS_BODY_LIMIT = 64 * 1024
+"""Bytes of a progress report."""
 
 
 class ProgressReport(BaseModel):
@@ -56,24 +59,41 @@ def router(api: Api, identity: WorkerIdentity, reports: Reports) -> APIRouter:
             raise unavailable(error) from error
         return Response(stored["spec"]["request"].get("arguments", "{}"), media_type="application/json")
 
-    @routes.post("/progress", status_code=202, summary="Say how far the work is")
-    async def progress(report: ProgressReport, authorization: Authorization = None) -> Reported:
+    # The body is read by hand: FastAPI would judge it before the token, and answers 1e999 with a 500.
+    schema = {"requestBody": {"content": {"application/json": {"schema": ProgressReport.model_json_schema()}}}}
+
+    @routes.post("/progress", status_code=202, summary="Say how far the work is", openapi_extra=schema)
+    async def progress(request: Request, authorization: Authorization = None) -> Reported:
         task = await identity.task(authorization)
+        if (body := await _body(request, PROGRESS_BODY_LIMIT)) is None:
+            raise WorkerRefused(413, "bad_progress", f"A progress report has {PROGRESS_BODY_LIMIT} bytes at most")
+        try:
+            report = ProgressReport.model_validate_json(body)
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in error.errors())
+            raise WorkerRefused(422, "bad_progress", f"The progress report is not one: {wrong}") from None
         reports.progress(task, report.progress, report.total, report.message)
         return Reported(task=task.name, state=task.state)
 
     @routes.put("/result", summary="Report the tool's result and complete the task")
     async def result(request: Request, authorization: Authorization = None) -> Reported:
         task = await identity.task(authorization)
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > RESULT_BODY_LIMIT:
-                await reports.too_large(task, f"more than {RESULT_BODY_LIMIT} bytes")
-        done = await reports.result(task, bytes(body))
+        if (body := await _body(request, RESULT_BODY_LIMIT)) is None:
+            await reports.too_large(task, f"more than {RESULT_BODY_LIMIT} bytes")
+        done = await reports.result(task, body)
         return Reported(task=done.name, state=done.state)
 
     return routes
+
+
+async def _body(request: Request, limit: int) -> bytes | None:
+    """The body; None as soon as it is longer than ``limit`` bytes."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            return None
+    return bytes(body)
 
 
 def refused(metrics: Metrics, error: WorkerRefused | ServiceError) -> JSONResponse:
