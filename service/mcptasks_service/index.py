@@ -4,41 +4,49 @@ An owner's list, its open count and a cancel's target are looked up, not searche
 scan for each request would stop the loop.
 """
 
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 
 from mcptasks_crds.record import TaskRecord
 
 Key = tuple[str, str]
+Place = tuple[float, str, str]
+"""Where a task stands in its owner's list: created, name, namespace."""
 
 
 class TaskIndex:
-    """Listens to the informer; every set holds (namespace, name) keys."""
+    """Listens to the informer; every set holds (namespace, name) keys, every list is sorted."""
 
     def __init__(self) -> None:
         self._records: dict[Key, TaskRecord] = {}
-        self._by_owner: defaultdict[str, set[Key]] = defaultdict(set)
+        self._listed: defaultdict[str, list[Place]] = defaultdict(list)
         self._open: defaultdict[str, set[Key]] = defaultdict(set)
         self._by_call: dict[str, Key] = {}
 
     def changed(self, key: Key, task: TaskRecord | None) -> None:
         """Take in one change of the informer."""
-        if (old := self._records.pop(key, None)) is not None:
-            _discard(self._by_owner, old.owner_key, key)
+        old = self._records.pop(key, None)
+        if old is None or task is None or _place(old) != _place(task):  # most changes move nothing
+            self._unlist(old)
+            self._list(task)
+        if old is not None:
             _discard(self._open, old.owner_key, key)
             if old.call is not None and self._by_call.get(old.call) == key:
                 del self._by_call[old.call]
         if task is not None:
             self._records[key] = task
-            self._by_owner[task.owner_key].add(key)
             if not task.terminal:
                 self._open[task.owner_key].add(key)
             if task.call is not None and not self._later(task.call, task):
                 self._by_call[task.call] = key
 
-    def of_owner(self, owner_key: str) -> Iterator[TaskRecord]:
-        """Every task of an owner, in no order."""
-        return (self._records[key] for key in self._by_owner.get(owner_key, ()))
+    def listed(self, owner_key: str, after: tuple[float, str]) -> Iterator[TaskRecord]:
+        """The tasks of an owner behind a place (created, name), oldest first; plain calls are not in it."""
+        places = self._listed.get(owner_key, [])
+        start = bisect_right(places, after, key=lambda place: place[:2])
+        return (self._records[namespace, name] for _, name, namespace in islice(places, start, None))
 
     def open_count(self, owner_key: str) -> int:
         """How many tasks of an owner have not ended."""
@@ -49,10 +57,26 @@ class TaskIndex:
         key = self._by_call.get(call)
         return None if key is None else self._records[key]
 
+    def _list(self, task: TaskRecord | None) -> None:
+        if task is not None and not task.plain:
+            insort(self._listed[task.owner_key], _place(task)[1])
+
+    def _unlist(self, task: TaskRecord | None) -> None:
+        if task is None or task.plain:
+            return
+        places = self._listed[task.owner_key]
+        del places[bisect_left(places, _place(task)[1])]
+        if not places:
+            del self._listed[task.owner_key]
+
     def _later(self, call: str, task: TaskRecord) -> bool:
         """Whether the request is known to have made a later task: a client that begins again counts from 0 again."""
         other = self.of_call(call)
         return other is not None and other.created > task.created
+
+
+def _place(task: TaskRecord) -> tuple[str, Place, bool]:
+    return task.owner_key, (task.created, task.name, task.namespace), task.plain
 
 
 def _discard(index: defaultdict[str, set[Key]], name: str, key: Key) -> None:

@@ -1,7 +1,6 @@
 """What can be done with tasks, whatever the dialect. Knows no wire."""
 
 import asyncio
-import heapq
 import json
 import math
 import secrets
@@ -9,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from mcptasks_crds.ending import ended
@@ -94,6 +94,7 @@ class Tasks:
         self._results, self._limits, self._metrics = results, limits, metrics
         self._clock, self._argument_limit = clock, argument_limit
         self._creating: Counter[str] = Counter()
+        self._hits = metrics.lookups.labels(outcome="hit")
 
     async def create(self, caller: Caller, new: NewTask) -> TaskRecord:
         """Make a task; when this returns, any replica can read it.
@@ -202,10 +203,8 @@ class Tasks:
         Raises:
             InvalidParams: ``after`` is not what an earlier page gave.
         """
-        start = _position(after)
-        mine = (t for t in self._index.of_owner(caller.key) if not t.plain and not self._store.gone(t))
-        rest = (t for t in mine if (t.created, t.name) > start)
-        found = heapq.nsmallest(limit + 1, rest, key=lambda t: (t.created, t.name))
+        rest = self._index.listed(caller.key, _position(after))
+        found = [*islice((task for task in rest if not self._store.gone(task)), limit + 1)]
         page = found[:limit]
         return page, f"{page[-1].created!r} {page[-1].name}" if len(found) > limit else None
 
@@ -280,7 +279,7 @@ class Tasks:
     async def _find(self, caller: Caller, task_id: str) -> TaskRecord:
         for key in caller.keys:
             if (task := self._store.known(key, task_id)) is not None:
-                self._metrics.lookups.labels(outcome="hit").inc()
+                self._hits.inc()
                 return task
         await self._limits.lookup(caller)
         for key in caller.keys:

@@ -1,6 +1,8 @@
 """The index of tasks beside the informer."""
 
+import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +15,9 @@ def a_task(
     name: str, owner: str = "a", *, state: State = State.WORKING, call: str | None = None, at: float = 0
 ) -> TaskRecord:
     return TaskRecord("ns", name, f"uid-{name}", "1", name, owner, "t", at, at, state=state, call=call)
+
+
+START = (-math.inf, "")
 
 
 def put(index: TaskIndex, task: TaskRecord) -> None:
@@ -30,7 +35,23 @@ def test_open_tasks_are_counted_by_owner_until_they_end_or_go() -> None:
     assert index.open_count("a") == 1
     index.changed(("ns", "2"), None)
     assert index.open_count("a") == 0
-    assert [task.name for task in index.of_owner("a")] == ["1"]
+    assert [task.name for task in index.listed("a", START)] == ["1"]
+
+
+@pytest.mark.req("R-2.3")
+def test_the_list_of_an_owner_is_by_age_then_name_and_begins_anywhere() -> None:
+    index = TaskIndex()
+    for name, at in (("c", 2.0), ("a", 2.0), ("b", 1.0), ("d", 3.0)):
+        put(index, a_task(name, at=at))
+    put(index, replace(a_task("plain"), plain=True))
+    put(index, a_task("b", at=1.0, state=State.COMPLETED))
+    assert [task.name for task in index.listed("a", START)] == ["b", "a", "c", "d"]
+    assert [task.name for task in index.listed("a", (2.0, "a"))] == ["c", "d"]
+    assert [task.name for task in index.listed("a", (2.0, "b"))] == ["c", "d"]
+    assert [*index.listed("a", (3.0, "d"))] == [*index.listed("nobody", START)] == []
+    put(index, a_task("b", "other", at=9.0))
+    assert [task.name for task in index.listed("a", START)] == ["a", "c", "d"], "another life of the name"
+    index.changed(("ns", "plain"), None)
 
 
 @pytest.mark.req("R-7.1")
@@ -70,4 +91,4 @@ def test_nothing_is_left_of_owners_and_requests_that_have_gone() -> None:
     for name in names:
         index.changed(("ns", name), None)
     index.changed(("ns", "never-there"), None)
-    assert [len(kept) for kept in (index._records, index._by_owner, index._open, index._by_call)] == [0, 0, 0, 0]
+    assert [len(kept) for kept in (index._records, index._listed, index._open, index._by_call)] == [0, 0, 0, 0]

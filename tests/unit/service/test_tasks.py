@@ -444,7 +444,7 @@ async def test_a_page_goes_on_where_the_last_ended_though_tasks_come_and_go() ->
 
 
 @pytest.mark.req("R-2.3", "R-8.1")
-@pytest.mark.parametrize("cursor", ["", "x", "1.5", "nan t", "inf t", "-inf t", "\0", "1.5 "])
+@pytest.mark.parametrize("cursor", ["", "x", "1.5", "nan t", "inf t", "-inf t", "\0", "1.5 ", "one t"])
 async def test_a_cursor_that_no_page_gave_is_refused(cursor: str) -> None:
     async with replica() as parts:
         with pytest.raises(InvalidParams, match="Invalid cursor"):
