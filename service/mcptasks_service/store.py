@@ -89,7 +89,8 @@ class Store:
             Refused: the API server finds the object invalid.
             Unavailable
         """
-        for tried, pause in enumerate((*RETRY_PAUSES, None)):
+        tried = 0
+        while True:
             try:
                 return self._put(await self._api.create(TASK, self._namespace, body))
             except AlreadyExists:
@@ -99,10 +100,10 @@ class Store:
             except Refused:
                 raise
             except ApiFailure as error:
-                if pause is None or not error.retryable:
+                if tried == len(RETRY_PAUSES) or not error.retryable:
                     raise unavailable(error) from error
-                await asyncio.sleep(pause)
-        raise AssertionError("unreachable: the last round returns or raises")
+                await asyncio.sleep(RETRY_PAUSES[tried])
+                tried += 1
 
     async def patch_status(self, task: TaskRecord, status: dict[str, Any]) -> TaskRecord:
         """Patch the status of exactly the state that ``task`` is.
