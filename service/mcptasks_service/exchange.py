@@ -92,7 +92,7 @@ class Exchange:
             return
         said = {"total": total, "message": message, "_meta": meta}
         params = {"progressToken": self._progress_token, "progress": progress}
-        await self.notify("notifications/progress", {**params, **{k: v for k, v in said.items() if v}})
+        await self.notify("notifications/progress", {**params, **{k: v for k, v in said.items() if v is not None}})
 
     async def prime(self, task_id: str, kind: str) -> None:
         """Begin the stream with an event id by which any replica can go on with it (2025-11-25 sessions)."""

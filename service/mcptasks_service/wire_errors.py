@@ -53,6 +53,8 @@ def error_data(error: Exception) -> ErrorData:
         return ErrorData(code=code, message=str(error), data=_data(error))
     if isinstance(error, ValidationError):
         return ErrorData(code=INVALID_PARAMS, message=f"Invalid request parameters: {_defects(error)}")
+    if isinstance(error, RecursionError):
+        return ErrorData(code=INVALID_PARAMS, message="The request is nested too deeply")
     logger.error("a request failed unexpectedly", exc_info=error)
     return ErrorData(code=INTERNAL_ERROR, message="Internal server error")
 

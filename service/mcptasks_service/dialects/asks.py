@@ -65,7 +65,7 @@ def retention(name: str, ask: Mapping[str, Any], after: Literal["Finish", "Creat
     if value is None:
         return "unlimited"
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not 0 <= math.ceil(value) <= MILLISECONDS_LIMIT or value < 0:
+    if not number or not 0 <= value <= MILLISECONDS_LIMIT:  # NaN is in no range
         raise InvalidParams(
             f"Invalid {name}: {_said(value)}; it must be a number of milliseconds from 0 to {MILLISECONDS_LIMIT}, "
             "or null for unlimited"

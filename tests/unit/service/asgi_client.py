@@ -107,8 +107,10 @@ async def request(
     path: str = "/mcp",
     body: bytes = b"",
     headers: Mapping[str, str] | list[tuple[str, str]] = (),  # type: ignore[assignment]
+    *,
+    wait: bool = True,
 ) -> Reply:
-    """Send a request, and wait for the response to begin."""
+    """Send a request, and wait for the response to begin unless that is not to be expected."""
     lines = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
     reply, began = Reply(), asyncio.Event()
     sent = False
@@ -145,6 +147,8 @@ async def request(
         "scheme": "http",
     }
     reply.running = asyncio.ensure_future(app(scope, receive, send))
+    if not wait:
+        return reply
     waiting = asyncio.ensure_future(began.wait())
     async with asyncio.timeout(SECONDS):
         await asyncio.wait({waiting, reply.running}, return_when=asyncio.FIRST_COMPLETED)
@@ -165,6 +169,8 @@ class Legacy:
     version: str = "2025-11-25"
     session: str = ""
     capabilities: dict[str, Any] = field(default_factory=dict)
+    wait: bool = True
+    """Whether a request waits for its response to begin."""
 
     def __post_init__(self) -> None:
         self._turn = itertools.cycle(self.apps)
@@ -189,7 +195,7 @@ class Legacy:
 
     async def post(self, message: Any, **headers: str) -> Reply:
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
-        return await request(next(self._turn), "POST", body=body, headers=self.headers(**headers))
+        return await request(next(self._turn), "POST", body=body, headers=self.headers(**headers), wait=self.wait)
 
     async def send(self, method: str, params: Any = None, request_id: str | int | None = None, **headers: str) -> Reply:
         """A request, and the beginning of its response."""

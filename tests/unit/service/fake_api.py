@@ -34,6 +34,8 @@ class FakeApi:
         """Unreachable: every request fails."""
         self.gate: asyncio.Event | None = None
         """If set, a create waits for it."""
+        self.at_gate = asyncio.Event()
+        """Set when a create waits."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -44,6 +46,7 @@ class FakeApi:
     async def create(self, kind: Kind, namespace: str, body: Object, *, dry_run: bool = False) -> Object:
         self._asked("create", kind)
         if self.gate is not None:
+            self.at_gate.set()
             await self.gate.wait()
         key = (kind.plural, body["metadata"]["name"])
         if key in self.objects:
