@@ -214,7 +214,11 @@ async def test_a_nul_in_the_arguments_is_legal_json_and_kept_escaped() -> None:
 @pytest.mark.req("R-5.3", "R-9.3")
 async def test_a_burst_cannot_pass_the_bound_on_open_tasks() -> None:
     async with replica(open_tasks=3) as parts:
-        made = await asyncio.gather(*(parts.make(str(n)) for n in range(20)), return_exceptions=True)
+        parts.api.gate = asyncio.Event()
+        burst = asyncio.gather(*(parts.make(str(n)) for n in range(20)), return_exceptions=True)
+        await asyncio.sleep(0)
+        parts.api.gate.set()
+        made = await burst
         assert sum(isinstance(m, TaskRecord) for m in made) == 3
         assert sum(isinstance(m, LimitExceeded) and m.reason == "open_tasks" for m in made) == 17
         assert parts.api.tasks() == 3
