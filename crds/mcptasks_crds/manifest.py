@@ -183,6 +183,13 @@ def manifests() -> dict[str, dict[str, Any]]:
     return {f"{crd['metadata']['name']}.yaml": crd for crd in (task_crd(), result_crd(), tool_crd())}
 
 
+def load() -> list[dict[str, Any]]:
+    """The manifests as they are installed with the package."""
+    import yaml
+
+    return [yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))]
+
+
 def main(argv: list[str]) -> int:
     """Write the manifests, or with ``--check`` say which are not what the models give."""
     import yaml
