@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.conftest import ControlPlane
 
 NAMESPACE = "default"
-PATIENCE = 60.0
+PATIENCE = 30.0
 
 
 def settings(kubeconfig: Path, **changes: Any) -> Settings:
@@ -199,7 +199,8 @@ async def test_what_ran_out_while_the_operator_was_down_goes_when_it_is_back(con
 @pytest.mark.parametrize("by", ["service", "kubectl"])
 async def test_a_cancel_stops_the_processes(control_plane: "ControlPlane", tmp_path: Path, by: str) -> None:
     api, pid = control_plane.api, tmp_path / "pid"
-    await offer(api, "sleeper", "sh", "-c", f"echo $$ > {pid}; exec sleep 600")
+    # In a container's command $$ stands for one $.
+    await offer(api, "sleeper", "sh", "-c", f"echo $$$$ > {pid}; exec sleep 600")
     async with operating(control_plane):
         name = await ask(api, "sleeper")
         await state(api, name, "working")
