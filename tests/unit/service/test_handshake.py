@@ -1,5 +1,6 @@
 """Sessions, GET streams and resumption: each request on another replica."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -156,6 +157,22 @@ async def test_a_stream_whose_task_is_gone_ends_with_the_error(replicas: Replica
     await client.result("tasks/delete", {"taskId": "mine"})
     answer = await (await client.listen(**{"Last-Event-ID": event_id})).answer()
     assert (answer["id"], answer["error"]["code"]) == (77, -32602)
+
+
+@pytest.mark.fault("P22")
+async def test_requests_that_wait_leave_nothing_behind_when_their_clients_go(replicas: Replicas) -> None:
+    client = await replicas.legacy()
+    task_id = (await client.result("tools/call", {"name": "build", "task": {}}))["task"]["taskId"]
+    before = len(asyncio.all_tasks())
+    streams = [await client.send("tasks/result", {"taskId": task_id}) for _ in range(50)]
+    streams += [await client.listen() for _ in range(50)]
+    assert len(asyncio.all_tasks()) > before + 100
+    for stream in streams:
+        await stream.close()
+    assert len(asyncio.all_tasks()) == before
+    for service in replicas.services:
+        assert service.core is not None
+        assert b"open_streams 0.0" in service.core.metrics.render()
 
 
 async def test_an_event_id_is_good_for_its_session_alone(replicas: Replicas) -> None:
