@@ -17,8 +17,10 @@ def foreign(headers: Mapping[str, str], allowed_hosts: Sequence[str], allowed_or
 
 
 def _among(value: str, allowed: Sequence[str]) -> bool:
+    """Whether a value is allowed; ``localhost:*`` allows any port, and none."""
+    name, _, port = value.rpartition(":")
     return value in allowed or any(
-        pattern.endswith(":*") and value.rpartition(":")[0] == pattern[:-2] and value.rpartition(":")[2].isdigit()
+        pattern.endswith(":*") and (value == pattern[:-2] or (name == pattern[:-2] and port.isdecimal()))
         for pattern in allowed
     )
 

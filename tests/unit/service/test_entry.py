@@ -91,7 +91,9 @@ async def test_headers_that_do_not_fit_are_refused(replicas: Replicas, headers: 
     ("headers", "status"),
     [
         ({"Host": "localhost:8080"}, 200),
+        ({"Host": "localhost"}, 200),
         ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost:evil"}, 403),
         ({"Host": "localhost:80.evil.example"}, 403),
         ({"Origin": "http://localhost:3000"}, 200),
         ({"Origin": "https://app.example"}, 200),
