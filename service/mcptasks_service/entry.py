@@ -5,7 +5,6 @@ handshake era; anything else is the stateless one, which then says what it suppo
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import anyio
@@ -35,7 +34,7 @@ class Entry:
     def __init__(self, core: Core, settings: Settings, signer: Signer, closing: anyio.Event) -> None:
         self._core, self._settings = core, settings
         server = new_sdk_server()
-        wire = Wire(core.tasks, Cursors(signer), closing, core.clock, partial(stamp, server))
+        wire = Wire(core.tasks, Cursors(signer), closing, core.clock, stamp(server))
         Methods(server, wire)
         streams = Streams(settings.ping_seconds, closing, core.metrics.streams)
         answers = Answers(server, streams, core.metrics)

@@ -143,7 +143,7 @@ class Methods:
 
     def _stamped(self, answer: Answer) -> Answer:
         """An answer with the server's name in its ``_meta``; stored text has been stamped where it was made."""
-        return answer if WHOLE in answer else {**answer, **self._wire.stamp()}
+        return answer if WHOLE in answer else {**answer, **self._wire.stamp}
 
 
 def stamp(server: SDKServer) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 from mcptasks_service.signing import Signer
@@ -14,6 +15,8 @@ CARRIED_CAPABILITIES = ("elicitation", "sampling", "tasks")
 """The client capabilities that a server acts on; a header has 4–8 KiB, and clients declare more than fits."""
 CAPABILITIES_LIMIT = 1024
 INFO_LIMIT = 64
+REMEMBERED = 2048
+"""Session ids whose signature need not be checked again: that would take a tenth of a poll."""
 EVENT_ID_LIMIT = 4096
 """Characters of an event id; a longer one would not come back through every proxy, so the stream has none."""
 
@@ -47,6 +50,7 @@ class Sessions:
 
     def __init__(self, signer: Signer, days: float, clock: Callable[[], float]) -> None:
         self._signer, self._seconds, self._clock = signer, days * DAY, clock
+        self._claims = lru_cache(REMEMBERED)(partial(signer.verify, "session"))
 
     def new_sid(self) -> str:
         """A session's name: 128 random bits."""
@@ -65,7 +69,7 @@ class Sessions:
 
     def read(self, token: str) -> Session | None:
         """The session of a token that is ours and has not run out."""
-        claims = self._signer.verify("session", token)
+        claims = self._claims(token)
         if claims is None or claims["e"] <= self._clock():
             return None
         return Session(sid=claims["s"], version=claims["v"], info=claims["i"], capabilities=claims["c"])

@@ -1,6 +1,6 @@
 """What the methods of every dialect work with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,5 +23,5 @@ class Wire:
     """Set when this replica shuts down: streams that could stay open for ever end."""
     clock: Callable[[], float]
     """Epoch seconds."""
-    stamp: Callable[[], dict[str, Any]]
+    stamp: Mapping[str, Any]
     """The ``_meta`` that names the server in every result of 2026-07-28, as a member of the result."""

@@ -77,7 +77,7 @@ async def call(wire: Wire, exchange: Exchange, params: Mapping[str, Any], capabi
         if as_task:
             return {"resultType": "task", **words(task, poll_ms(wire.tasks, task, wire.clock()))}
         task = await follow.ended(exchange, wire.tasks, task, None)
-    return await follow.answer(wire.tasks, task, {**COMPLETE, **wire.stamp()})
+    return await follow.answer(wire.tasks, task, {**COMPLETE, **wire.stamp})
 
 
 def check_declared(capabilities: object, method: str) -> None:

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from mcptasks_crds.kinds import TOOL
 from mcptasks_crds.lifecycle import State
 from mcptasks_service.callers import Caller
 from mcptasks_service.exchange import Exchange
 
 from ..asgi_client import Legacy
 from ..conftest import Replicas
+from ..fake_api import NAMESPACE
 
 RELATED = "io.modelcontextprotocol/related-task"
 
@@ -151,3 +153,16 @@ async def test_an_identified_caller_lists_its_tasks(replicas: Replicas, monkeypa
 
 def test_an_exchange_asks_the_client_nothing() -> None:
     assert not Exchange.can_send_request
+
+
+async def test_a_task_whose_tool_is_gone_is_still_read(replicas: Replicas) -> None:
+    client = await replicas.legacy()
+    news = await client.listen()
+    made = await make(client)
+    await news.message()
+    await replicas.api.delete(TOOL, NAMESPACE, "build")
+    assert (await news.message())["method"] == "notifications/tools/list_changed"
+    async with asyncio.timeout(5):
+        while len((await client.result("tools/list"))["tools"]) + len((await client.result("tools/list"))["tools"]) > 4:
+            pass
+    assert (await client.result("tasks/get", {"taskId": made["taskId"]}))["pollInterval"] == 1000
