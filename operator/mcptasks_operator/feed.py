@@ -26,6 +26,9 @@ from mcptasks_operator.store import Store
 
 logger = logging.getLogger(__name__)
 
+CLOSE_SECONDS = 0.1
+"""Seconds that its connections have to close."""
+
 STOP_SECONDS = 5.0
 """Seconds that the watches have to end."""
 
@@ -218,6 +221,8 @@ async def watch(feed: Feed, settings: Settings) -> None:
         finally:
             # A thread of this loop waits for it, and the loop for that thread.
             stop.set()
+            # Closed TLS connections take some turns of the loop to go (aiohttp#1925).
+            await asyncio.sleep(CLOSE_SECONDS)
 
     def in_thread() -> None:
         try:
