@@ -13,7 +13,7 @@ from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 
 TOOL = "run-tests"
-LONG_PATH = "tests/unit"
+LONG_PATH = "tests/unit/service"
 SHORT_PATH = "tests/unit/crds"
 TOOLS = {"countdown", "disk-usage", "echo", "run-tests"}
 PATIENCE = 120.0
@@ -37,11 +37,9 @@ async def main() -> int:
             await expiry(voice, dev)
             await counters(voice, dev, before)
             await end(voice, dev)
-    except (StepFailed, MCPError, TimeoutError) as error:
-        voice.fails(str(error) or type(error).__name__)
-        return 1
-    except ExceptionGroup as group:
-        voice.fails("; ".join(str(error) or type(error).__name__ for error in group.exceptions))
+    except (StepFailed, MCPError, TimeoutError, ExceptionGroup) as error:
+        for fault in flat(error):
+            voice.fails(str(fault) or type(fault).__name__)
         return 1
     farewell(voice)
     return 0
@@ -260,6 +258,11 @@ async def counters(voice: Voice, dev: DevServer, before: dict[str, float]) -> No
 async def end(voice: Voice, dev: DevServer) -> None:
     voice.step("Ctrl-C")
     voice.came(f"mcptasks dev, its children and their Jobs ended after {await dev.end():.1f} s, exit code 0")
+
+
+def flat(error: Exception) -> list[Exception]:
+    """What went wrong, without the groups that the SDK's tasks wrap it in."""
+    return [leaf for part in error.exceptions for leaf in flat(part)] if isinstance(error, ExceptionGroup) else [error]
 
 
 def words(state: Json) -> str:

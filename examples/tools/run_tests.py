@@ -31,8 +31,9 @@ def main() -> None:
                     reported = time.monotonic()
                     progress(done, total, found[1])
     seconds = round(time.monotonic() - began, 2)
-    summary = {"exitCode": tests.returncode, "tests": done, "seconds": seconds, "verdict": lines[-1].strip("= ")}
-    text = lines[-1] if tests.returncode == 0 else "\n".join(lines[-TAIL:])
+    verdict = lines[-1].strip("= ")
+    text = verdict if tests.returncode == 0 else "\n".join(lines[-TAIL:])
+    summary = {"exitCode": tests.returncode, "tests": done, "seconds": seconds, "verdict": verdict}
     result(text, summary, is_error=tests.returncode != 0)
 
 

@@ -10,8 +10,8 @@ from rich.markup import escape
 
 from mcptasks_local.dev.feed import TOOL_WIDTH, Line, clean
 
-LOUD = re.compile(r"\b(WARNING|ERROR|CRITICAL)\b|\"level\": ?\"(warning|error|critical)\"", re.IGNORECASE)
-"""A log line of a child that a person should see."""
+LOUD = re.compile(r"^[\d:, -]+(W|E|C|WARNING|ERROR|CRITICAL)\b")
+"""A log line of a child that a person should see: a time, then a level."""
 RAISED = re.compile(r"^[\w.]+(Error|Exception|Group|Exit)\b")
 """The last line of a traceback: the one that says what it was."""
 

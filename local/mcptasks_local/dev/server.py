@@ -110,13 +110,15 @@ def apply(objects: Objects, documents: Iterable[ToolDocument]) -> None:
     """
     faults: list[str] = []
     resource = objects.resource(TOOLS)
+    there = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in objects.list(resource)[0]}
     for document in documents:
-        namespace = document.body["metadata"]["namespace"]
+        meta = document.body["metadata"]
         try:
-            if any(item["metadata"]["name"] == document.name for item in objects.list(resource, namespace)[0]):
-                objects.replace(resource, namespace, document.name, document.body, strict=True)
+            if (old := there.get((meta["namespace"], document.name))) is None:
+                objects.create(resource, meta["namespace"], document.body, strict=True)
             else:
-                objects.create(resource, namespace, document.body, strict=True)
+                body = {**document.body, "metadata": {**meta, "resourceVersion": old["metadata"]["resourceVersion"]}}
+                objects.replace(resource, meta["namespace"], document.name, body, strict=True)
         except ApiError as error:
             faults.append(f"{document.source}: {error.message}")
     if faults:

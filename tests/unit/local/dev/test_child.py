@@ -1,6 +1,5 @@
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,17 +17,26 @@ class Watcher:
         (tmp_path / "subject.py").write_text(source)
         self.lines: asyncio.Queue[str] = asyncio.Queue()
         self.pids: list[int] = []
+        self.began = asyncio.Event()
         self.deaths: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
         self.log = tmp_path / "subject.log"
+        self.go = asyncio.Event()
+        self.go.set()
         self.child = Child(
             "subject",
             "subject",
             {"PYTHONPATH": str(tmp_path)},
             self.log,
+            warm=None,
+            go=self.go,
             on_line=lambda _, line: self.lines.put_nowait(line),
-            on_start=lambda _, pid: self.pids.append(pid),
+            on_start=self._began,
             on_death=self._died,
         )
+
+    def _began(self, name: str, pid: int) -> None:
+        self.pids.append(pid)
+        self.began.set()
 
     async def _died(self, name: str, how: str, delay: float) -> None:
         await self.deaths.put((how, delay))
@@ -112,16 +120,30 @@ def test_a_child_ends_with_its_parent(tmp_path: Path) -> None:
     (tmp_path / "subject.py").write_text("import os, signal\nprint(os.getpid(), flush=True)\nsignal.pause()")
     program = (
         "import subprocess, sys, signal\n"
-        "p = subprocess.Popen([sys.executable, '-m', 'mcptasks_local.dev.lifeline', 'subject'],"
-        " stdin=subprocess.PIPE, stdout=1)\nsignal.pause()"
+        "p = subprocess.Popen([sys.executable, '-m', 'mcptasks_local.dev.lifeline', 'subject', 'json'],"
+        " stdin=subprocess.PIPE, stdout=1)\n"
+        "p.stdin.write(b'x')\np.stdin.flush()\nsignal.pause()"
     )
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=env) as parent:
-        assert parent.stdout is not None
-        child = int(parent.stdout.readline())
-        os.kill(child, 0)
-        parent.send_signal(signal.SIGKILL)
+        try:
+            assert parent.stdout is not None
+            child = int(parent.stdout.readline())
+            os.kill(child, 0)
+        finally:
+            parent.kill()
         assert parent.stdout.read() == b""  # the child held the other end, and has let go of it
+
+
+async def test_a_child_without_the_word_does_nothing_and_ends_with_its_parent(tmp_path: Path) -> None:
+    watcher = Watcher(tmp_path, "print('up')")
+    watcher.go.clear()
+    run = asyncio.create_task(watcher.child.run())
+    await asyncio.wait_for(watcher.began.wait(), 10)
+    assert watcher.lines.empty()
+    await watcher.child.stop(10)
+    await asyncio.wait_for(run, 10)
+    assert watcher.lines.empty()
 
 
 @pytest.mark.parametrize(

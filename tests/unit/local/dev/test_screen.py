@@ -27,10 +27,10 @@ def test_quiet_leaves_changes_out_but_not_events(capsys: pytest.CaptureFixture[s
 def test_of_a_child_s_log_only_what_a_person_must_see_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen()
     for line in (
-        "INFO started",
-        '{"level": "info", "message": "errors: none"}',
-        '{"level": "error", "message": "disk full"}',
-        "2026-01-01 WARNING slow",
+        "2026-01-01 12:00:00,123 INFO errors: ERROR none",
+        "2026-01-01 12:00:00,123 WARNING slow",
+        "12:00:00 I Engine started",
+        "12:00:00 E disk full",
         "ValueError: not in a traceback",
         "Traceback (most recent call last):",
         '  File "x.py", line 1',
@@ -39,8 +39,8 @@ def test_of_a_child_s_log_only_what_a_person_must_see_is_shown(capsys: pytest.Ca
     ):
         screen.child("operator", line)
     assert printed(capsys) == [
-        'operator {"level": "error", "message": "disk full"}',
-        "operator 2026-01-01 WARNING slow",
+        "operator 2026-01-01 12:00:00,123 WARNING slow",
+        "operator 12:00:00 E disk full",
         "operator KeyError: 'uid'",
     ]
 

@@ -1,14 +1,9 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from mcptasks_crds.manifest import tool_crd
 from mcptasks_local.dev.folder import DevError
-from mcptasks_local.dev.tools import ToolDocument, apply, read_tools
-from mcptasks_local.objects import CRDS, Objects
-from mcptasks_local.storage import Storage
+from mcptasks_local.dev.tools import read_tools
 
 TOOL = """\
 apiVersion: mcptasks.dev/v1alpha1
@@ -70,46 +65,3 @@ def test_a_tool_without_a_name_or_elsewhere_is_a_fault(tmp_path: Path, metadata:
 def test_a_tool_given_twice_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(f"{tool('x')}---\n{tool('x')}")
     assert f"document 2: tool x is already in {tmp_path / 'x.yaml'}, document 1" in faults(tmp_path)
-
-
-@pytest.fixture
-def objects() -> Iterator[Objects]:
-    storage = Storage(None)
-    objects = Objects(storage)
-    objects.create(objects.resource("namespaces"), "", {"metadata": {"name": "default"}})
-    objects.create(objects.resource(CRDS), "", tool_crd())
-    yield objects
-    storage.close()
-
-
-def document(text: str) -> ToolDocument:
-    body = yaml.safe_load(text)
-    body["metadata"].setdefault("namespace", "default")
-    return ToolDocument("here.yaml", body)
-
-
-def test_tools_are_created_then_updated_and_keep_their_status(objects: Objects) -> None:
-    resource = objects.resource("mcptools.mcptasks.dev")
-    apply(objects, [document(tool("x"))])
-    objects.patch(resource, "default", "x", {"status": {"active": 3}}, subresource="status")
-    apply(objects, [document(tool("x") + "  title: New\n")])
-    stored = objects.get(resource, "default", "x")
-    assert (stored["spec"]["title"], stored["status"]["active"], stored["metadata"]["generation"]) == ("New", 3, 2)
-
-
-def test_what_the_api_server_refuses_is_told_with_its_place(objects: Objects) -> None:
-    with pytest.raises(DevError) as error:
-        apply(
-            objects,
-            [
-                document(tool("x").replace("  job:", "  jobs:")),
-                document(tool("y") + "  pollIntervall: 1s\n"),
-                document(tool("z") + "  pollInterval: fast\n"),
-            ],
-        )
-    lines = str(error.value).splitlines()
-    assert len(lines) == 3
-    assert all(line.startswith("here.yaml: ") for line in lines)
-    assert "jobs" in lines[0]
-    assert 'unknown field "spec.pollIntervall"' in lines[1]
-    assert "spec.pollInterval" in lines[2]
