@@ -30,7 +30,7 @@ spec:
     template:
       spec:
         containers:
-        - {name: tool, image: busybox, command: [sh, -c, 'echo $$ > pid; sleep "$ARG_seconds"; echo slept']}
+        - {name: tool, image: busybox, command: [sh, -c, 'echo $$$$ > pid; sleep "$ARG_seconds"; echo slept']}
 """
 
 
@@ -48,7 +48,8 @@ class Dev:
         )
         self.lines: list[str] = []
         self._news = threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         for line in self.process.stdout or ():
@@ -106,6 +107,13 @@ class Dev:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             assert b'"resultType":"task"' in answer.read().replace(b" ", b"")
 
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.end()
+        self._reader.join(PATIENCE)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
     def end(self, number: int = signal.SIGINT) -> int:
         self.process.send_signal(number)
         return self.process.wait(PATIENCE)
@@ -126,8 +134,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     yield one
     for dev in started:
-        if dev.process.poll() is None:
-            dev.end()
+        dev.close()
 
 
 def gone(pid: int) -> bool:
