@@ -3,27 +3,25 @@
 Every call is synchronous and runs on one event loop, so each is atomic.
 """
 
-import base64
 import copy
 import json
-import re
-import secrets
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mcptasks_local import errors, rules, schemas
+from mcptasks_local import errors, metadata, rules, schemas
+from mcptasks_local.admission import admit
 from mcptasks_local.errors import ApiError, Cause, Object
-from mcptasks_local.patches import JSON_PATCH, apply_patch
+from mcptasks_local.patches import apply_patch
 from mcptasks_local.resources import BUILT_IN, Resource, of_definition
 from mcptasks_local.selectors import matcher
 from mcptasks_local.storage import Event, Storage
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_LONGEST = {"jobs.batch": 63, "namespaces": 63}
-_SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_PROTECTED = ("default", "kube-system")
+_CONDITIONAL = ("leases.coordination.k8s.io", CRDS)
+"""Built-in kinds whose PUT must name the resourceVersion it was made from; custom kinds do too."""
 OBJECT_LIMIT = 1_500_000
 """Bytes of one object, where etcd would refuse it."""
 
@@ -32,10 +30,12 @@ class Objects:
     """The objects of one control plane."""
 
     def __init__(self, storage: Storage, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._storage, self._clock = storage, clock
+        self._storage, self.clock = storage, clock
         self._resources = {resource.id: resource for resource in BUILT_IN}
         self.grace: Callable[[Resource, Object], int | None] = lambda _resource, _item: None
         """Asked before an object goes: the seconds that its processes get to end, or None if nothing holds it back."""
+        self.warnings: list[str] = []
+        """What the latest write would like to be said: fields that no schema knows."""
         for crd in storage.of(CRDS):
             self._register(crd)
 
@@ -80,6 +80,18 @@ class Objects:
         matches = matcher(resource, labels, fields)
         return [item for item in self._storage.of(resource.id, namespace) if matches(item)], self.revision
 
+    def list_as_of(
+        self, resource: Resource, namespace: str | None, labels: str | None, fields: str | None, revision: int
+    ) -> Sequence[Object]:
+        """What matched at an earlier revision, by namespace and name.
+
+        Raises:
+            ApiError: 400, a selector can't be read; 410, that revision is no longer known.
+        """
+        matches = matcher(resource, labels, fields)
+        items = sorted(self._storage.as_of(resource.id, revision).items())
+        return [item for key, item in items if namespace in (None, key[0]) and matches(item)]
+
     def watch(
         self, resource: Resource | None = None, namespace: str | None = None, since: int | None = None
     ) -> AsyncIterator[Event]:
@@ -99,29 +111,30 @@ class Objects:
         Raises:
             ApiError: 400, 404 (no such namespace), 409, 422
         """
-        item = copy.deepcopy(item)
-        meta = self._envelope(resource, namespace, item)
-        if not meta.get("name") and meta.get("generateName"):
-            meta["name"] = meta["generateName"] + secrets.token_hex(3)[:5]
-        name = meta.get("name")
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _LONGEST.get(resource.id, 253):
-            message = f'Invalid value: "{name or ""}": a lowercase RFC 1123 subdomain is required'
-            raise errors.invalid(
-                resource.group, resource.kind, name or "", [Cause("FieldValueInvalid", message, "metadata.name")]
-            )
-        if resource.namespaced and self._storage.get("namespaces", "", namespace) is None:
-            raise errors.not_found("", "namespaces", namespace)
-        if self._storage.get(resource.id, namespace, name) is not None:
-            raise errors.already_exists(resource.group, resource.plural, name)
-        for field in _SERVER_FIELDS:
+        item = self._envelope(resource, namespace, item)
+        meta = item["metadata"]
+        if meta.get("resourceVersion"):
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+        for field in metadata.SERVER_FIELDS:
             meta.pop(field, None)
-        meta.pop("resourceVersion", None)
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = metadata.generate(meta["generateName"])
+        name = meta.get("name", "")
+        if resource.namespaced:
+            place = self._storage.get("namespaces", "", namespace)
+            if place is None:
+                raise errors.not_found("", "namespaces", namespace)
+            if "deletionTimestamp" in place["metadata"]:
+                why = f"unable to create new content in namespace {namespace} because it is being terminated"
+                raise errors.forbidden(resource.group, resource.plural, name, why)
         if resource.status and resource.custom:
             item.pop("status", None)
-        item = self._admitted(resource, item, None, strict="BadRequest" if strict else None)
-        item["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": self._now()}
+        meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": self.now()}
         if resource.custom or resource.status:
-            item["metadata"]["generation"] = 1
+            meta["generation"] = 1
+        item = self._admitted(resource, item, None, strict="BadRequest" if strict else None)
+        if self._storage.get(resource.id, namespace, name) is not None:
+            raise errors.already_exists(resource.group, resource.plural, name)
         return item if dry_run else self._put(resource, namespace, item)
 
     def replace(
@@ -140,9 +153,17 @@ class Objects:
         Raises:
             ApiError: 400, 404, 409, 422
         """
-        old = self.get(resource, namespace, name)
-        item = copy.deepcopy(item)
-        self._envelope(resource, namespace, item)
+        item = self._envelope(resource, namespace, item)
+        old, meta = self.get(resource, namespace, name), item["metadata"]
+        if not meta.get("resourceVersion") and (resource.custom or resource.id in _CONDITIONAL):
+            message = "Invalid value: 0: must be specified for an update"
+            cause = Cause("FieldValueInvalid", message, "metadata.resourceVersion")
+            raise errors.invalid(resource.group, resource.plural, name, [cause])
+        if meta.get("uid") not in (None, old["metadata"]["uid"]):
+            why = (
+                f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old['metadata']['uid']}"
+            )
+            raise errors.conflict(resource.group, resource.plural, name, why)
         return self._update(resource, old, item, subresource, dry_run, "BadRequest" if strict else None)
 
     def patch(
@@ -163,9 +184,8 @@ class Objects:
             ApiError: 400, 404, 409, 415, 422
         """
         old = self.get(resource, namespace, name)
-        item = apply_patch(copy.deepcopy(old), patch, content_type, custom=resource.custom is not None)
-        if content_type != JSON_PATCH and not (patch.get("metadata") or {}).get("resourceVersion"):
-            item["metadata"].pop("resourceVersion", None)  # a patch that names none is not guarded by one
+        patched = apply_patch(copy.deepcopy(old), patch, content_type, custom=resource.custom is not None)
+        item = self._envelope(resource, namespace, patched)
         return self._update(resource, old, item, subresource, dry_run, "Invalid" if strict else None)
 
     def delete(
@@ -192,22 +212,45 @@ class Objects:
             ("ResourceVersion", resource_version, meta["resourceVersion"]),
         ):
             if given is not None and given != there:
-                why = f"the {word} in the precondition ({given}) does not match the {word} in record ({there})"
-                raise errors.conflict(resource.group, resource.plural, name, f"Precondition failed: {why}")
+                end = "deleted and then recreated" if word == "UID" else "modified"
+                why = f"the {word} in the precondition ({given}) does not match the {word} in record ({there}). "
+                raise errors.conflict(resource.group, resource.kind, name, f"{why}The object might have been {end}")
+        if resource.id == "namespaces" and name in _PROTECTED:
+            raise errors.forbidden("", "namespaces", name, "this namespace may not be deleted")
         if dry_run:
             return item
         # batch/v1 orphans by default, for history's sake.
         if propagation == "Orphan" or (propagation is None and resource.id == "jobs.batch"):
             self._orphan(meta["uid"])
-        grace = self.grace(resource, item) if grace_seconds != 0 else None
-        if meta.get("finalizers") or grace is not None:
-            if "deletionTimestamp" in meta:
-                return item
-            marked = copy.deepcopy(item)
-            seconds = grace_seconds if grace_seconds is not None else grace or 0
-            marked["metadata"] |= {"deletionTimestamp": self._now(), "deletionGracePeriodSeconds": seconds}
-            return self._put(resource, namespace, marked)
-        return self._remove(resource, namespace, name)
+        if propagation == "Foreground":
+            for kind, dependent in self.dependents(meta["uid"]):
+                below = dependent["metadata"]
+                self.delete(kind, below.get("namespace", ""), below["name"], propagation="Foreground")
+            item = self.get(resource, namespace, name)
+            meta = item["metadata"]
+        wanted = self.grace(resource, item) if grace_seconds != 0 else None
+        if resource.id == "namespaces":
+            return self._end_namespace(item)
+        if not meta.get("finalizers") and wanted is None:
+            return self._remove(resource, namespace, name)
+        grace = 0 if wanted is None else wanted if grace_seconds is None else grace_seconds
+        if "deletionTimestamp" in meta and meta["deletionGracePeriodSeconds"] <= grace:
+            return item
+        marked = copy.deepcopy(item)
+        # deletionTimestamp is when the grace period will be over, not when the delete was asked for.
+        at = self.clock() + timedelta(seconds=grace)
+        marked["metadata"] |= {"deletionTimestamp": _stamp(at), "deletionGracePeriodSeconds": grace}
+        if "generation" in meta and "deletionTimestamp" not in meta:
+            marked["metadata"]["generation"] += 1
+        return self._put(resource, namespace, marked)
+
+    def ensure(self, resource_id: str, namespace: str, item: Object) -> Object:
+        """Create an object, or bring the one that is there to the same spec; its status stays."""
+        resource, name = self.resource(resource_id), item["metadata"]["name"]
+        there = self._storage.get(resource.id, namespace, name)
+        if there is None:
+            return self.create(resource, namespace, item)
+        return self.patch(resource, namespace, name, {key: value for key, value in item.items() if key != "status"})
 
     def dependents(self, uid: str) -> Sequence[tuple[Resource, Object]]:
         """What names ``uid`` as an owner."""
@@ -226,65 +269,78 @@ class Objects:
         name, namespace = before["name"], before.get("namespace", "")
         if (version := meta.get("resourceVersion")) and version != before["resourceVersion"]:
             raise errors.modified(resource.group, resource.plural, name)
-        if meta.get("uid") not in (None, before["uid"]):
-            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {before['uid']}"
-            raise errors.conflict(resource.group, resource.plural, name, why)
-        if meta.get("name") != name:
+        if meta.get("name", name) != name:
             raise errors.bad_request(
-                f"the name of the object ({meta.get('name')}) does not match the name on the URL ({name})"
+                f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
             )
         item = _status_apart(resource, old, item, subresource)
         meta = item["metadata"]
-        for field in (*_SERVER_FIELDS, "resourceVersion"):
+        if wrong := metadata.update_faults(meta, before):
+            raise errors.invalid(resource.group, resource.kind, name, wrong)
+        for field in (*metadata.SERVER_FIELDS, "resourceVersion", "name", "generateName"):
             meta.pop(field, None)
             if field in before:
                 meta[field] = before[field]
         item = self._admitted(resource, item, old, strict=strict)
         if _specified(item) != _specified(old) and "generation" in before:
             item["metadata"]["generation"] = before["generation"] + 1
-        if item == old:
-            return old
-        if dry_run:
-            return item
-        if (
-            "deletionTimestamp" in item["metadata"]
-            and not item["metadata"].get("finalizers")
-            and before.get("finalizers")
-        ):
+        if item == old or dry_run:
+            return old if item == old else item
+        freed = before.get("finalizers") and not item["metadata"].get("finalizers")
+        if freed and "deletionTimestamp" in before and not before.get("deletionGracePeriodSeconds"):
+            self._put(resource, namespace, item)
             return self._remove(resource, namespace, name)
         return self._put(resource, namespace, item)
 
     def _envelope(self, resource: Resource, namespace: str, item: Object) -> Object:
-        """Check and fill in apiVersion, kind and metadata."""
-        for field, value in (("apiVersion", resource.api_version), ("kind", resource.kind)):
-            if item.setdefault(field, value) != value:
-                raise errors.bad_request(f"the {field} of the object ({item[field]}) is not the endpoint's ({value})")
-        meta = item.setdefault("metadata", {})
-        if not isinstance(meta, dict):
-            raise errors.bad_request("metadata must be an object")
-        if resource.namespaced and meta.setdefault("namespace", namespace) != namespace:
-            raise errors.bad_request(
-                f"the namespace of the provided object does not match the namespace sent on the request "
-                f"({meta['namespace']} and {namespace})"
-            )
+        """A copy of ``item`` whose apiVersion, kind and metadata are checked and filled in."""
+        item = {**copy.deepcopy(item)}
+        kind, version = item.setdefault("kind", resource.kind), item.setdefault("apiVersion", resource.api_version)
+        if version != resource.api_version:
+            expected = f"the expected API version ({resource.api_version})"
+            raise errors.bad_request(f"the API version in the data ({version}) does not match {expected}")
+        meta, self.warnings = metadata.read(item)
+        if kind != resource.kind:
+            cause = Cause("FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}', "kind")
+            raise errors.invalid(resource.group, kind, meta.get("name", ""), [cause])
         if not resource.namespaced:
             meta.pop("namespace", None)
-        return meta
+        elif meta.setdefault("namespace", namespace) != namespace:
+            raise errors.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        return item
 
     def _admitted(self, resource: Resource, item: Object, old: Object | None, *, strict: str | None) -> Object:
         """What will be stored: pruned, with defaults, and found valid."""
-        item["metadata"].pop("managedFields", None)
-        if resource.id == "secrets" and (texts := item.pop("stringData", None)):
-            item.setdefault("data", {}).update({k: base64.b64encode(v.encode()).decode() for k, v in texts.items()})
-        if (schema := resource.schema) is not None:
+        name, schema = item["metadata"].get("name", ""), resource.schema
+        if schema is not None:
             item, dropped = schemas.shaped(schema, item)
-            name = item["metadata"].get("name", "")
-            if dropped and strict:
-                said = "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in dropped)
-                raise ApiError(400 if strict == "BadRequest" else 422, strict, said)
-            if wrong := schemas.causes(schema, item) or rules.broken(schema, item, old):
-                raise errors.invalid(resource.group, resource.kind, name, wrong)
-        if len(json.dumps(item)) > OBJECT_LIMIT:
+            self.warnings = sorted([*self.warnings, *dropped])
+        if self.warnings and strict:
+            said = "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in self.warnings)
+            if strict == "Invalid":
+                causes = [Cause("FieldValueInvalid", f"Invalid value: {said}", "patch")]
+                raise errors.invalid("", "", "", causes)
+            raise errors.bad_request(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {said}'
+            )
+        wrong = metadata.faults(resource, item["metadata"])
+        if schema is not None:
+            wrong += schemas.causes(schema, item, old)
+            if any(cause.reason in schemas.STOPPING for cause in wrong):
+                wrong.append(schemas.UNCHECKED)
+            else:
+                wrong += rules.broken(schema, item, old)
+        if wrong:
+            raise errors.invalid(resource.group, resource.kind, name, wrong)
+        admit(resource, item, old, self._storage.get)
+        if resource.id == CRDS:
+            for kind in of_definition(item):
+                rules.check(kind.schema or {})
+        # Go escapes these in JSON, which is how etcd holds a custom object.
+        text = json.dumps(item, ensure_ascii=False)
+        if len(text.encode()) + 5 * sum(text.count(sign) for sign in "<>&") > OBJECT_LIMIT:
             raise ApiError(500, "", "etcdserver: request is too large")
         return item
 
@@ -294,13 +350,35 @@ class Objects:
             self._register(stored)
             if not (stored.get("status") or {}).get("conditions"):
                 stored = self._established(resource, stored)
+        if resource.id == "namespaces" and "deletionTimestamp" not in stored["metadata"]:
+            account, name = self.resource("serviceaccounts"), stored["metadata"]["name"]
+            if self._storage.get(account.id, name, "default") is None:
+                self.create(account, name, {"metadata": {"name": "default"}})
         return stored
 
+    def _end_namespace(self, item: Object) -> Object:
+        """Empty a namespace; it goes with the last thing in it."""
+        name = item["metadata"]["name"]
+        if "deletionTimestamp" not in item["metadata"]:
+            item = copy.deepcopy(item)
+            item["metadata"]["deletionTimestamp"] = self.now()
+            item["status"] = {**item.get("status", {}), "phase": "Terminating"}
+            item = self._storage.put("namespaces", "", name, item)
+        for kind in self.resources():
+            for inside in self._storage.of(kind.id, name) if kind.namespaced else ():
+                if self._storage.get(kind.id, name, inside["metadata"]["name"]) is not None:
+                    self.delete(kind, name, inside["metadata"]["name"], propagation="Background")
+        self._leave(name)
+        return item
+
+    def _leave(self, namespace: str) -> None:
+        place = self._storage.get("namespaces", "", namespace)
+        if place is None or "deletionTimestamp" not in place["metadata"]:
+            return
+        if not any(self._storage.of(kind.id, namespace) for kind in self.resources() if kind.namespaced):
+            self._storage.remove("namespaces", "", namespace)
+
     def _remove(self, resource: Resource, namespace: str, name: str) -> Object:
-        if resource.id == "namespaces":
-            for kind in list(self._resources.values()):
-                for item in self._storage.of(kind.id, name) if kind.namespaced else ():
-                    self.delete(kind, name, item["metadata"]["name"], propagation="Background")
         if resource.id == CRDS:
             for kind in of_definition(self.get(resource, namespace, name)):
                 for item in self._storage.of(kind.id):
@@ -310,6 +388,7 @@ class Objects:
         last = self._storage.remove(resource.id, namespace, name)
         if last is None:
             raise errors.not_found(resource.group, resource.plural, name)
+        self._leave(namespace)
         return last
 
     def _register(self, crd: Object) -> None:
@@ -318,7 +397,7 @@ class Objects:
 
     def _established(self, resource: Resource, crd: Object) -> Object:
         conditions = [
-            {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": self._now()}
+            {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": self.now()}
             for kind, reason, message in (
                 ("NamesAccepted", "NoConflicts", "no conflicts found"),
                 ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
@@ -338,8 +417,13 @@ class Objects:
             freed["metadata"]["ownerReferences"] = owners
             self._put(resource, item["metadata"].get("namespace", ""), freed)
 
-    def _now(self) -> str:
-        return self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def now(self) -> str:
+        """The present time as Kubernetes writes it: whole seconds, UTC."""
+        return _stamp(self.clock())
+
+
+def _stamp(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def _within(events: AsyncIterator[Event], namespace: str) -> AsyncIterator[Event]:
@@ -355,6 +439,11 @@ def _status_apart(resource: Resource, old: Object, item: Object, subresource: st
     if subresource == "status":
         out = copy.deepcopy(old)
         out["metadata"]["resourceVersion"] = item["metadata"].get("resourceVersion")
+        if not resource.custom:  # built-in kinds take these from a write to the status too
+            for field in ("labels", "annotations", "finalizers"):
+                out["metadata"].pop(field, None)
+                if field in item["metadata"]:
+                    out["metadata"][field] = item["metadata"][field]
         source = item
     else:
         out, source = item, old

@@ -121,6 +121,26 @@ class Storage:
         self._emit(Event("DELETED", resource, last, revision, old))
         return last
 
+    def as_of(self, resource: str, revision: int) -> dict[Key, Object]:
+        """All objects of a resource as they were at a revision.
+
+        Raises:
+            ApiError: 410, the revision is older than the log, or of another history.
+        """
+        if not self._oldest <= revision <= self.revision:
+            raise expired(revision, self._oldest)
+        items = dict(self._objects.get(resource, {}))
+        for event in reversed(self._log):
+            if event.revision <= revision:
+                break
+            if event.resource == resource:
+                meta = event.object["metadata"]
+                key = meta.get("namespace", ""), meta["name"]
+                items.pop(key, None)
+                if event.old is not None:
+                    items[key] = event.old
+        return items
+
     def watch(self, resource: str | None, since: int | None = None) -> AsyncIterator[Event]:
         """Every event of one resource (None = all) after ``since`` (None = from now on, counted from this call).
 
