@@ -1,40 +1,46 @@
 """The Kubernetes API over HTTP: one ASGI application."""
 
-import asyncio
-import contextlib
-import json
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from mcptasks_local import discovery
+from mcptasks_local import bodies, discovery, reviews, watches
 from mcptasks_local.access import Access, Attributes
-from mcptasks_local.errors import ApiError, Object, bad_request, method_not_allowed, unauthorized
+from mcptasks_local.errors import (
+    ApiError,
+    Cause,
+    Object,
+    bad_request,
+    forbidden,
+    invalid,
+    method_not_allowed,
+    unauthorized,
+)
 from mcptasks_local.identity import Identity, User
 from mcptasks_local.logs import LogOptions, Logs
 from mcptasks_local.objects import Objects
+from mcptasks_local.paging import page
 from mcptasks_local.patches import APPLY
 from mcptasks_local.request import Target, target
 from mcptasks_local.resources import Resource
-from mcptasks_local.selectors import Predicate, matcher
-from mcptasks_local.storage import Event
-from mcptasks_local.tables import table
+from mcptasks_local.selectors import matcher
+from mcptasks_local.tables import Shape, shape
 
 logger = logging.getLogger(__name__)
 
-BOOKMARK_SECONDS = 30.0
-"""A watch that asks for bookmarks gets one after this silence."""
-WATCH_SECONDS = 1800
-"""A watch that names no end is ended after this; clients begin again from where they are."""
-BODY_LIMIT = 3 * 1024 * 1024
 _PUBLIC = {"/healthz", "/livez", "/readyz", "/version"}
+_POLICIES = ("Foreground", "Background", "Orphan")
+_ORPHANS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 
 
 class App:
@@ -42,8 +48,9 @@ class App:
 
     def __init__(self, objects: Objects, identity: Identity, access: Access, logs: Logs) -> None:
         self._objects, self._identity, self._access, self._logs = objects, identity, access, logs
-        self.requests: Counter[tuple[str, str, str]] = Counter()
-        """Requests by verb, resource (with its subresource) and user agent's first word."""
+        self.requests: Counter[tuple[str, str, str, str]] = Counter()
+        """Requests by verb, resource (``jobs``), subresource (or empty) and the user agent's first word."""
+        self._codes: Counter[tuple[str, str, str, int]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,6 +65,8 @@ class App:
         except Exception:
             logger.exception("%s %s failed", request.method, request.url.path)
             response = JSONResponse(ApiError(500, "InternalError", "internal error").status(), status_code=500)
+        if (counted := scope.get("mcptasks.counted")) is not None:
+            self._codes[(*counted, response.status_code)] += 1
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -69,213 +78,183 @@ class App:
             raise unauthorized()
         if path == "/metrics":
             return PlainTextResponse(self._metrics())
-        if (document := self._discovery(path)) is not None:
-            return JSONResponse(document)
-        if (where := target(path)) is None:
-            raise ApiError(404, "NotFound", "the server could not find the requested resource")
-        resource = self._objects.resource(where.id)
-        if resource.version != where.version:
-            raise ApiError(404, "NotFound", "the server could not find the requested resource")
-        query = request.query_params
-        watching = request.method == "GET" and query.get("watch", "").lower() in ("true", "1")
+        accept = request.headers.get("accept", "")
+        if (document := discovery.document(self._objects.resources(), path, accept)) is not None:
+            return JSONResponse(document.body, media_type=document.media_type)
+        where = target(path)
+        resource = self._objects.served(where.group, where.version, where.plural) if where else None
+        if where is None or resource is None or not _has(resource, where):
+            return PlainTextResponse("404 page not found\n", status_code=404)
+        watching = request.method == "GET" and _flag(request.query_params, "watch")
         verb = where.verb(request.method, watching=watching)
-        what = f"{where.plural}/{where.subresource}" if where.subresource else where.plural
-        self.requests[verb, what, request.headers.get("user-agent", "").partition(" ")[0].partition("/")[0]] += 1
-        self._authorize(user, where, what, verb)
-        if watching:
-            return self._watch(request, resource, where)
+        self._count(request, verb, where)
+        self._authorize(user, where, verb)
+        return await self._handler(verb, user, where)(request, resource, where)
+
+    def _handler(
+        self, verb: str, user: User, where: Target
+    ) -> Callable[[Request, Resource, Target], Awaitable[Response]]:
         handlers: dict[str, Callable[[Request, Resource, Target], Awaitable[Response]]] = {
             "list": self._list,
-            "get": self._get,
+            "watch": self._watch,
+            "get": self._log if where.subresource == "log" else self._get,
             "create": partial(self._create, user),
             "update": self._update,
             "patch": self._patch,
             "delete": self._delete,
             "deletecollection": self._delete_collection,
         }
-        if (handler := handlers.get(verb)) is None:
+        if verb not in handlers:
             raise method_not_allowed()
-        return await handler(request, resource, where)
+        return handlers[verb]
 
-    def _authorize(self, user: User, where: Target, what: str, verb: str) -> None:
+    def _count(self, request: Request, verb: str, where: Target) -> None:
+        agent = request.headers.get("user-agent", "").partition(" ")[0].partition("/")[0]
+        self.requests[verb, where.plural, where.subresource, agent] += 1
+        request.scope["mcptasks.counted"] = verb, where.plural, where.subresource
+
+    def _authorize(self, user: User, where: Target, verb: str) -> None:
+        what = f"{where.plural}/{where.subresource}" if where.subresource else where.plural
         asked = Attributes(verb, where.group, what, where.namespace, where.name)
         if not self._access.allowed(user, asked)[0]:
-            place = f' in the namespace "{where.namespace}"' if where.namespace else " at the cluster scope"
-            raise ApiError(
-                403,
-                "Forbidden",
-                f'{where.id} is forbidden: User "{user.name}" cannot {verb} resource "{what}" in API group '
-                f'"{where.group}"{place}',
-                {"group": where.group, "kind": where.plural},
-            )
-
-    def _discovery(self, path: str) -> Object | None:
-        resources = self._objects.resources()
-        match path.strip("/").split("/"):
-            case ["api"]:
-                return discovery.core_versions()
-            case ["apis"]:
-                return discovery.groups(resources)
-            case ["api", version]:
-                return discovery.resource_list(resources, "", version)
-            case ["apis", group]:
-                return discovery.group(resources, group)
-            case ["apis", group, version]:
-                return discovery.resource_list(resources, group, version)
-            case ["openapi", "v3"]:
-                return discovery.openapi_index(resources)
-            case ["openapi", "v3", "api", version]:
-                return discovery.openapi(resources, "", version)
-            case ["openapi", "v3", "apis", group, version]:
-                return discovery.openapi(resources, group, version)
-        return None
+            place = f'in the namespace "{where.namespace}"' if where.namespace else "at the cluster scope"
+            why = f'User "{user.name}" cannot {verb} resource "{what}" in API group "{where.group}" {place}'
+            raise forbidden(where.group, where.plural, where.name, why)
 
     async def _list(self, request: Request, resource: Resource, where: Target) -> Response:
+        if "list" not in resource.verbs:
+            raise method_not_allowed()
         query = request.query_params
-        items, revision = self._objects.list(
-            resource, where.namespace or None, query.get("labelSelector"), query.get("fieldSelector")
+        exactly = None
+        if query.get("resourceVersionMatch") == "Exact":
+            exactly = _number(query, "resourceVersion")
+        elif (asked := _number(query, "resourceVersion") or 0) > self._objects.revision:
+            raise _too_large(asked, self._objects.revision)
+        items, meta = page(
+            self._objects,
+            resource,
+            where.namespace or None,
+            labels=query.get("labelSelector"),
+            fields=query.get("fieldSelector"),
+            limit=_number(query, "limit") or 0,
+            token=query.get("continue"),
+            exactly=exactly,
         )
-        meta: Object = {"resourceVersion": str(revision)}
-        limit, after = _number(query.get("limit"), "limit"), query.get("continue")
-        if after:
-            at, _, start = after.partition("/")
-            if not at.isdigit():
-                raise ApiError(410, "Expired", "The provided continue parameter is too old, or not one of this server")
-            meta["resourceVersion"] = at
-            items = [item for item in items if _position(item) > start]
-        if limit and len(items) > limit:
-            meta["continue"] = f"{meta['resourceVersion']}/{_position(items[limit - 1])}"
-            meta["remainingItemCount"] = len(items) - limit
-            items = items[:limit]
-        if _wants_table(request):
-            return JSONResponse(table(resource, items, datetime.now(UTC), meta))
-        return JSONResponse(
-            {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta, "items": items}
-        )
+        return JSONResponse(self._shape(request, resource).of_list(items, meta))
 
     async def _get(self, request: Request, resource: Resource, where: Target) -> Response:
         item = self._objects.get(resource, where.namespace, where.name)
-        if where.subresource == "log" and resource.id == "pods":
-            return await self._log(request, item)
-        if where.subresource and not (where.subresource == "status" and resource.status):
-            raise ApiError(404, "NotFound", "the server could not find the requested resource")
-        if _wants_table(request):
-            meta = {"resourceVersion": item["metadata"]["resourceVersion"]}
-            return JSONResponse(table(resource, [item], datetime.now(UTC), meta))
-        return JSONResponse(item)
+        return JSONResponse(self._shape(request, resource).of_one(item))
 
     async def _create(self, user: User, request: Request, resource: Resource, where: Target) -> Response:
-        body = _object(await _body(request))
-        if where.subresource == "token" and resource.id == "serviceaccounts":
-            return self._token(where, body)
+        body = await bodies.read_object(request, resource.kind)
+        if where.subresource == "token":
+            answer = reviews.token(self._objects, self._identity, where.namespace, where.name, body)
+            return JSONResponse(answer, status_code=201)
         if where.name:
             raise method_not_allowed()
-        reviews: dict[str, Callable[[Object], Object]] = {
-            "TokenReview": self._identity.review,
-            "SubjectAccessReview": self._access.review,
-            "SelfSubjectAccessReview": lambda spec: self._access.review(
-                {**spec, "user": user.name, "groups": list(user.groups)}
-            ),
-        }
-        if (review := reviews.get(resource.kind)) is not None:
-            return JSONResponse({**body, "status": review(body.get("spec") or {})}, status_code=201)
+        if resource.kind in reviews.KINDS:
+            answer = reviews.review(resource.kind, body, user, self._identity, self._access)
+            return JSONResponse(answer, status_code=201)
+        _named(resource, body)
         query = request.query_params
-        strict = query.get("fieldValidation") == "Strict"
-        created = self._objects.create(resource, where.namespace, body, dry_run=_dry(request), strict=strict)
-        return JSONResponse(created, status_code=201)
-
-    def _token(self, where: Target, body: Object) -> Response:
-        self._objects.get(self._objects.resource("serviceaccounts"), where.namespace, where.name)
-        spec = body.get("spec") or {}
-        token, expires = self._identity.issue(
-            where.namespace,
-            where.name,
-            audiences=spec.get("audiences") or ["https://kubernetes.default.svc"],
-            seconds=spec.get("expirationSeconds") or 3600,
-        )
-        at = datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return JSONResponse({**body, "status": {"token": token, "expirationTimestamp": at}}, status_code=201)
+        created = self._objects.create(resource, where.namespace, body, dry_run=_dry(query), strict=_strict(query))
+        return self._written(query, created, 201)
 
     async def _update(self, request: Request, resource: Resource, where: Target) -> Response:
-        strict = request.query_params.get("fieldValidation") == "Strict"
-        return JSONResponse(
-            self._objects.replace(
-                resource,
-                where.namespace,
-                where.name,
-                _object(await _body(request)),
-                subresource=where.subresource or None,
-                dry_run=_dry(request),
-                strict=strict,
-            )
+        if not where.name:
+            raise bad_request("name must be provided")
+        body = await bodies.read_object(request, resource.kind)
+        _named(resource, body)
+        query = request.query_params
+        stored = self._objects.replace(
+            resource,
+            where.namespace,
+            where.name,
+            body,
+            subresource=where.subresource or None,
+            dry_run=_dry(query),
+            strict=_strict(query),
         )
+        return self._written(query, stored)
 
     async def _patch(self, request: Request, resource: Resource, where: Target) -> Response:
-        content_type = request.headers.get("content-type", "")
-        strict = request.query_params.get("fieldValidation") == "Strict"
-        body = await _body(request, yaml=content_type.startswith(APPLY))
-        if content_type.startswith(APPLY):
-            body = _object(body)
-            try:
-                self._objects.get(resource, where.namespace, where.name)
-            except ApiError:
-                body.setdefault("metadata", {}).setdefault("name", where.name)
-                created = self._objects.create(resource, where.namespace, body, dry_run=_dry(request), strict=strict)
-                return JSONResponse(created, status_code=201)
-        return JSONResponse(
-            self._objects.patch(
-                resource,
-                where.namespace,
-                where.name,
-                body,
-                content_type=content_type,
-                subresource=where.subresource or None,
-                dry_run=_dry(request),
-                strict=strict,
-            )
+        query, content_type = request.query_params, bodies.media_type(request)
+        manager = query.get("fieldManager", "")
+        if content_type == APPLY and not manager:
+            cause = Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")
+            raise invalid("meta.k8s.io", "PatchOptions", "", [cause])
+        existed = self._objects.holds(resource, where.namespace, where.name)
+        stored = self._objects.patch(
+            resource,
+            where.namespace,
+            where.name,
+            await bodies.read_patch(request, content_type == APPLY),
+            content_type=content_type,
+            subresource=where.subresource or None,
+            dry_run=_dry(query),
+            strict=_strict(query),
+            manager=manager,
+            force=_flag(query, "force"),
         )
+        return self._written(query, stored, 200 if existed else 201)
+
+    def _written(self, query: QueryParams, item: Object, code: int = 200) -> Response:
+        """The answer to a write; what no schema knew is said in ``Warning`` headers, unless nobody wants to know."""
+        response = JSONResponse(item, status_code=code)
+        if query.get("fieldValidation") != "Ignore":
+            for path in self._objects.warnings:
+                _warn(response, f'unknown field "{path}"')
+        return response
 
     async def _delete(self, request: Request, resource: Resource, where: Target) -> Response:
-        options = _delete_options(request, await _body(request, empty={}))
-        last = self._objects.delete(resource, where.namespace, where.name, dry_run=_dry(request), **options)
-        if "deletionTimestamp" in last["metadata"]:
-            return JSONResponse(last)
-        details = {"name": where.name, "group": where.group, "kind": where.plural, "uid": last["metadata"]["uid"]}
-        return JSONResponse(
-            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        options = await _delete_options(request)
+        last = self._objects.delete(
+            resource, where.namespace, where.name, dry_run=_dry(request.query_params), **options
         )
+        meta = last["metadata"]
+        lingers = meta.get("deletionTimestamp") and self._objects.holds(resource, where.namespace, where.name)
+        if lingers or resource.id == "pods":
+            response = JSONResponse(last)
+        else:
+            details = {"name": where.name, "group": where.group, "kind": where.plural, "uid": meta["uid"]}
+            response = JSONResponse(
+                {
+                    "kind": "Status",
+                    "apiVersion": "v1",
+                    "metadata": {},
+                    "status": "Success",
+                    "details": {key: value for key, value in details.items() if value},
+                }
+            )
+        if resource.id == "jobs.batch" and options["propagation"] is None:
+            _warn(response, _ORPHANS)
+        return response
 
     async def _delete_collection(self, request: Request, resource: Resource, where: Target) -> Response:
-        options = _delete_options(request, await _body(request, empty={}))
-        query = request.query_params
+        options, query = await _delete_options(request), request.query_params
         items, revision = self._objects.list(
             resource, where.namespace or None, query.get("labelSelector"), query.get("fieldSelector")
         )
         for item in items:
             meta = item["metadata"]
-            with contextlib.suppress(ApiError):
-                self._objects.delete(resource, meta.get("namespace", ""), meta["name"], **options)
-        return JSONResponse(
-            {
-                "kind": f"{resource.kind}List",
-                "apiVersion": resource.api_version,
-                "metadata": {"resourceVersion": str(revision)},
-                "items": items,
-            }
-        )
+            if self._objects.holds(resource, meta.get("namespace", ""), meta["name"]):
+                self._objects.delete(resource, meta.get("namespace", ""), meta["name"], dry_run=_dry(query), **options)
+        shown = self._shape(request, resource).of_list(items, {"resourceVersion": str(revision)})
+        return JSONResponse(shown)
 
-    async def _log(self, request: Request, pod: Object) -> Response:
-        query = request.query_params
-        for refused in ("sinceSeconds", "sinceTime", "stream", "previous"):
+    async def _log(self, request: Request, resource: Resource, where: Target) -> Response:
+        pod, query = self._objects.get(resource, where.namespace, where.name), request.query_params
+        for refused in ("sinceSeconds", "sinceTime", "stream", "previous", "timestamps"):
             if query.get(refused) not in (None, "", "false", "All"):
                 raise bad_request(f"the embedded control plane does not know the log option {refused}")
         chunks = self._logs(
             pod,
             LogOptions(
                 container=query.get("container"),
-                follow=query.get("follow") in ("true", "1"),
-                tail_lines=_number(query.get("tailLines"), "tailLines"),
-                limit_bytes=_number(query.get("limitBytes"), "limitBytes"),
+                follow=_flag(query, "follow"),
+                tail_lines=_number(query, "tailLines"),
+                limit_bytes=_number(query, "limitBytes"),
             ),
         )
         # The first chunk is read here, so that a refusal still gets its own status code.
@@ -288,134 +267,100 @@ class App:
 
         return StreamingResponse(rest(), media_type="text/plain")
 
-    def _watch(self, request: Request, resource: Resource, where: Target) -> Response:
-        query = request.query_params
-        fields = query.get("fieldSelector")
+    async def _watch(self, request: Request, resource: Resource, where: Target) -> Response:
+        query, fields = request.query_params, request.query_params.get("fieldSelector")
         if where.name:
             fields = ",".join(part for part in (fields, f"metadata.name={where.name}") if part)
-        matches = matcher(resource, query.get("labelSelector"), fields)
-        version = query.get("resourceVersion") or ""
-        if version and not version.isdigit():
-            raise bad_request(f"invalid resource version {version!r}: it must be a number")
-        since = int(version) if version not in ("", "0") else None
-        initial: list[Object] = []
-        if since is None:
-            initial = [item for item in self._objects.list(resource, where.namespace or None)[0] if matches(item)]
-        events = self._objects.watch(resource, where.namespace or None, since)
-        bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
-        seconds = _number(query.get("timeoutSeconds"), "timeoutSeconds") or WATCH_SECONDS
-        as_table = _wants_table(request)
-        revision = self._objects.revision
+        since = _number(query, "resourceVersion") or None
+        marked = _flag(query, "sendInitialEvents")
+        watch = watches.Watch(
+            resource=resource,
+            namespace=where.namespace or None,
+            matches=matcher(resource, query.get("labelSelector"), fields),
+            since=None if marked else since,
+            initial=marked or (since is None and query.get("sendInitialEvents") != "false"),
+            marked=marked,
+            bookmarks=_flag(query, "allowWatchBookmarks"),
+            seconds=_number(query, "timeoutSeconds") or watches.WATCH_SECONDS,
+            shown=self._shape(request, resource).of_event,
+        )
+        return StreamingResponse(watches.lines(self._objects, watch), media_type="application/json")
 
-        async def lines() -> AsyncIterator[bytes]:
-            for item in initial:
-                yield _line("ADDED", item, resource, as_table)
-            if query.get("sendInitialEvents") == "true":
-                yield _bookmark(resource, revision, initial_end=True)
-            end = asyncio.get_running_loop().time() + seconds
-            pending = asyncio.ensure_future(anext(events, None))
-            try:
-                while (left := end - asyncio.get_running_loop().time()) > 0:
-                    done, _ = await asyncio.wait((pending,), timeout=min(left, BOOKMARK_SECONDS))
-                    if not done:
-                        if bookmarks:
-                            yield _bookmark(resource, self._objects.revision)
-                        continue
-                    if (event := pending.result()) is None:
-                        return
-                    pending = asyncio.ensure_future(anext(events, None))
-                    if (change := _change(event, matches)) is not None:
-                        yield _line(change, event.object, resource, as_table)
-            finally:
-                pending.cancel()
-                with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
-                    await pending
-
-        return StreamingResponse(lines(), media_type="application/json")
+    def _shape(self, request: Request, resource: Resource) -> Shape:
+        accept, include = request.headers.get("accept", ""), request.query_params.get("includeObject", "")
+        return shape(resource, accept, include, self._objects.clock())
 
     def _metrics(self) -> str:
         lines = ["# TYPE apiserver_request_total counter"]
-        for (verb, resource, agent), count in sorted(self.requests.items()):
-            lines.append(f'apiserver_request_total{{verb="{verb}",resource="{resource}",user_agent="{agent}"}} {count}')
+        for (verb, resource, subresource, code), count in sorted(self._codes.items()):
+            labels = f'verb="{verb}",resource="{resource}",subresource="{subresource}",code="{code}"'
+            lines.append(f"apiserver_request_total{{{labels}}} {count}")
         return "\n".join(lines) + "\n"
 
 
-async def _body(request: Request, *, yaml: bool = False, empty: Object | None = None) -> Any:
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > BODY_LIMIT:
-            raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {BODY_LIMIT}")
-    if not data and empty is not None:
-        return empty
-    try:
-        if yaml:
-            import yaml as reader
-
-            return reader.safe_load(bytes(data))
-        return json.loads(bytes(data))
-    except ValueError as error:
-        raise bad_request(f"the object provided is unrecognized: {error}") from error
+def _has(resource: Resource, where: Target) -> bool:
+    if resource.namespaced and not where.namespace and where.name:
+        return False  # /api/v1/pods/NAME: of which namespace?
+    return not where.subresource or where.subresource in resource.subresources
 
 
-def _object(body: Any) -> Object:
-    if not isinstance(body, dict):
-        raise bad_request("the object provided is unrecognized: it must be a JSON object")
-    return body
+def _named(resource: Resource, body: Object) -> None:
+    """Custom objects must say what they are; Go knows it of built-in ones."""
+    if resource.custom:
+        for field, word in (("apiVersion", "apiVersion"), ("kind", "Kind")):
+            if not body.get(field):
+                said = f"the object provided is unrecognized (must be of type {resource.kind})"
+                raise bad_request(f"{said}: Object '{word}' is missing")
 
 
-def _delete_options(request: Request, body: Any) -> dict[str, Any]:
-    options, query = _object(body), request.query_params
+async def _delete_options(request: Request) -> dict[str, Any]:
+    options, query = await bodies.read_options(request), request.query_params
     preconditions = options.get("preconditions") or {}
-    grace = options.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    grace = options.get("gracePeriodSeconds")
+    propagation = options.get("propagationPolicy") or query.get("propagationPolicy")
+    if propagation not in (None, *_POLICIES):
+        listed = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
+        message = f'Unsupported value: "{propagation}": supported values: {listed}'
+        raise invalid(
+            "meta.k8s.io", "DeleteOptions", "", [Cause("FieldValueNotSupported", message, "propagationPolicy")]
+        )
     return {
         "uid": preconditions.get("uid"),
         "resource_version": preconditions.get("resourceVersion"),
-        "propagation": options.get("propagationPolicy") or query.get("propagationPolicy"),
-        "grace_seconds": None if grace is None else int(grace),
+        "propagation": propagation,
+        "grace_seconds": _number(query, "gracePeriodSeconds") if grace is None else int(grace),
     }
 
 
-def _dry(request: Request) -> bool:
-    return request.query_params.get("dryRun") == "All"
+def _warn(response: Response, text: str) -> None:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    response.headers.append("warning", f'299 - "{quoted}"')
 
 
-def _number(text: str | None, name: str) -> int | None:
+def _too_large(asked: int, present: int) -> ApiError:
+    details = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
+    return ApiError(504, "Timeout", f"Timeout: Too large resource version: {asked}, current: {present}", details)
+
+
+def _dry(query: QueryParams) -> bool:
+    return query.get("dryRun") == "All"
+
+
+def _strict(query: QueryParams) -> bool:
+    return query.get("fieldValidation") == "Strict"
+
+
+def _flag(query: QueryParams, name: str) -> bool:
+    return query.get(name, "").lower() in ("true", "1")
+
+
+def _number(query: QueryParams, name: str) -> int | None:
+    text = query.get(name)
     if text is None or text == "":
         return None
-    if not text.isdigit():
-        raise bad_request(f"{name} must be a number, not {text!r}")
+    if not text.isdecimal():
+        raise bad_request(f'{name}: parsing "{text}": invalid syntax')
     return int(text)
-
-
-def _position(item: Object) -> str:
-    meta = item["metadata"]
-    return f"{meta.get('namespace', '')}/{meta['name']}"
-
-
-def _wants_table(request: Request) -> bool:
-    return "as=Table" in request.headers.get("accept", "")
-
-
-def _change(event: Event, matches: Predicate) -> str | None:
-    """What a change is to a watcher with a selector: an object that no longer matches counts as deleted."""
-    now = matches(event.object)
-    before = event.old is not None and matches(event.old)
-    if event.type == "DELETED":
-        return "DELETED" if before else None
-    if now:
-        return "MODIFIED" if before else "ADDED"
-    return "DELETED" if before else None
-
-
-def _line(change: str, item: Object, resource: Resource, as_table: bool) -> bytes:
-    shown = table(resource, [item], datetime.now(UTC), {}) if as_table else item
-    return json.dumps({"type": change, "object": shown}, separators=(",", ":")).encode() + b"\n"
-
-
-def _bookmark(resource: Resource, revision: int, *, initial_end: bool = False) -> bytes:
-    meta: Object = {"resourceVersion": str(revision)}
-    if initial_end:
-        meta["annotations"] = {"k8s.io/initial-events-end": "true"}
-    item = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-    return json.dumps({"type": "BOOKMARK", "object": item}, separators=(",", ":")).encode() + b"\n"

@@ -6,10 +6,11 @@ import json
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from mcptasks_local.errors import ApiError, Object, unauthorized
+from mcptasks_crds.errors import McpTasksError
+from mcptasks_local.errors import ApiError, Object, bad_request, unauthorized
 from mcptasks_local.objects import Objects
 
 ISSUER = "https://kubernetes.default.svc"
@@ -30,6 +31,10 @@ class User:
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
+class InvalidToken(McpTasksError):
+    """A bearer token that is not good here; its text says why, as far as a caller may know."""
+
+
 class Identity:
     """Issues and checks tokens. ``key`` signs; ``admin_token`` is the one in the kubeconfig."""
 
@@ -41,7 +46,11 @@ class Identity:
     ) -> tuple[str, float]:
         """A token for a ServiceAccount, bound to ``pod`` if one is given; and when it expires, in epoch seconds."""
         now = int(self._clock())
-        bound: Object = {"namespace": namespace, "serviceaccount": {"name": service_account, "uid": ""}}
+        account = self._objects.get(self._objects.resource("serviceaccounts"), namespace, service_account)
+        bound: Object = {
+            "namespace": namespace,
+            "serviceaccount": {"name": service_account, "uid": account["metadata"]["uid"]},
+        }
         if pod is not None:
             bound["pod"] = {"name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
         claims = {
@@ -75,38 +84,64 @@ class Identity:
 
     def user(self, token: str, audiences: list[str]) -> User | None:
         """The bearer of a ServiceAccount token that is good for one of ``audiences``; None if it is not."""
-        signed, _, signature = token.rpartition(".")
-        if not hmac.compare_digest(self._signature(signed).encode(), signature.encode(errors="replace")):
+        try:
+            return self._bearer(token, audiences)
+        except InvalidToken:
             return None
+
+    def review(self, spec: Object) -> Object:
+        """The status of a TokenReview.
+
+        Raises:
+            ApiError: 400, no token
+        """
+        if not spec.get("token"):
+            raise bad_request("token is required for TokenReview in authentication")
+        token, audiences = str(spec["token"]), list(spec.get("audiences") or [API_AUDIENCE])
+        if hmac.compare_digest(token.encode(), self._admin.encode()):
+            user = replace(ADMIN, audiences=tuple(a for a in audiences if a == API_AUDIENCE))
+        else:
+            try:
+                user = self._bearer(token, audiences)
+            except InvalidToken as error:
+                said = f"[invalid bearer token, {error}]" if str(error) else "invalid bearer token"
+                return {"user": {}, "error": said}
+        who = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": user.extra}
+        shown = {key: value for key, value in who.items() if value}
+        return {"authenticated": True, "user": shown, "audiences": list(user.audiences)}
+
+    def _bearer(self, token: str, audiences: list[str]) -> User:
+        signed, _, signature = token.rpartition(".")
+        if signed.count(".") != 1:
+            raise InvalidToken
+        if not hmac.compare_digest(self._signature(signed).encode(), signature.encode(errors="replace")):
+            raise InvalidToken("the signature is not ours")
         claims = json.loads(_decode(signed.partition(".")[2]))
         shared = tuple(audience for audience in audiences if audience in claims["aud"])
-        if not shared or claims["exp"] <= self._clock():
-            return None
+        if not shared:
+            given, wanted = json.dumps(claims["aud"]), json.dumps(audiences)
+            raise InvalidToken(f"token audiences {given} is invalid for the target audiences {wanted}")
+        if claims["exp"] <= self._clock():
+            raise InvalidToken("service account token has expired")
         bound = claims["kubernetes.io"]
-        namespace = bound["namespace"]
+        namespace, account, pod = bound["namespace"], bound["serviceaccount"], bound.get("pod")
         extra = {"authentication.kubernetes.io/credential-id": [f"JTI={claims['jti']}"]}
-        if (pod := bound.get("pod")) is not None:
-            try:
-                there = self._objects.get(self._objects.resource("pods"), namespace, pod["name"])
-            except ApiError:
-                return None
-            if there["metadata"]["uid"] != pod["uid"]:
-                return None
+        self._still("serviceaccounts", namespace, account)
+        if pod is not None:
+            self._still("pods", namespace, pod)
             extra["authentication.kubernetes.io/pod-name"] = [pod["name"]]
             extra["authentication.kubernetes.io/pod-uid"] = [pod["uid"]]
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-        return User(claims["sub"], groups, bound["serviceaccount"]["uid"], extra, shared)
+        return User(claims["sub"], groups, account["uid"], extra, shared)
 
-    def review(self, spec: Object) -> Object:
-        """The status of a TokenReview."""
-        user = self.user(str(spec.get("token") or ""), list(spec.get("audiences") or [API_AUDIENCE]))
-        if user is None:
-            return {"user": {}, "error": "invalid bearer token"}
-        return {
-            "authenticated": True,
-            "user": {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": user.extra},
-            "audiences": list(user.audiences),
-        }
+    def _still(self, plural: str, namespace: str, bound: Object) -> None:
+        """A token ends with what it is bound to."""
+        try:
+            there = self._objects.get(self._objects.resource(plural), namespace, bound["name"])
+        except ApiError:
+            there = None
+        if there is None or there["metadata"]["uid"] != bound["uid"]:
+            raise InvalidToken("service account token has been invalidated")
 
     def _signature(self, signed: str) -> str:
         return _text(hmac.new(self._key, signed.encode(errors="replace"), sha256).digest())

@@ -64,7 +64,6 @@ def read(item: Object) -> tuple[Object, list[str]]:
         if name not in KNOWN or meta[name] in (None, {}, []):
             continue
         kept[name] = {k: v or "" for k, v in meta[name].items()} if name in _MAPS else meta[name]
-    kept.pop("managedFields", None)
     item["metadata"] = kept
     return kept, dropped
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from mcptasks_local import errors, metadata, rules, schemas
 from mcptasks_local.admission import admit
+from mcptasks_local.applying import applied
 from mcptasks_local.errors import ApiError, Cause, Object
-from mcptasks_local.patches import apply_patch
+from mcptasks_local.patches import APPLY, apply_patch
 from mcptasks_local.resources import BUILT_IN, Resource, of_definition
 from mcptasks_local.selectors import matcher
 from mcptasks_local.storage import Event, Storage
@@ -58,6 +59,15 @@ class Objects:
             return self._resources[name]
         except KeyError:
             raise ApiError(404, "NotFound", "the server could not find the requested resource") from None
+
+    def served(self, group: str, version: str, plural: str) -> Resource | None:
+        """The kind behind a URL, or None."""
+        found = self._resources.get(f"{plural}.{group}" if group else plural)
+        return found if found is not None and found.version == version else None
+
+    def holds(self, resource: Resource, namespace: str, name: str) -> bool:
+        """Whether there is such an object."""
+        return self._storage.get(resource.id, namespace, name) is not None
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object:
         """One object; never change it.
@@ -177,15 +187,29 @@ class Objects:
         subresource: str | None = None,
         dry_run: bool = False,
         strict: bool = False,
+        manager: str = "",
+        force: bool = False,
     ) -> Object:
-        """Change an object.
+        """Change an object; a server-side apply (``manager`` says by whom) creates it if there is none.
 
         Raises:
             ApiError: 400, 404, 409, 415, 422
         """
-        old = self.get(resource, namespace, name)
-        patched = apply_patch(copy.deepcopy(old), patch, content_type, custom=resource.custom is not None)
+        applying = content_type.partition(";")[0].strip() == APPLY
+        old = self._storage.get(resource.id, namespace, name)
+        if applying:
+            if not isinstance(patch, dict):
+                raise errors.bad_request("error decoding YAML: an applied configuration is an object")
+            patched = applied(old, patch, schema=resource.schema, manager=manager, force=force, now=self.now())
+            if old is None:
+                patched["metadata"].setdefault("name", name)
+                return self.create(resource, namespace, patched, dry_run=dry_run, strict=strict)
+        else:
+            old = self.get(resource, namespace, name)
+            patched = apply_patch(copy.deepcopy(old), patch, content_type, custom=resource.custom is not None)
         item = self._envelope(resource, namespace, patched)
+        if applying and _unstamped(item) == _unstamped(old):
+            return old  # nothing but the time of the apply is new
         return self._update(resource, old, item, subresource, dry_run, "Invalid" if strict else None)
 
     def delete(
@@ -277,6 +301,8 @@ class Objects:
         meta = item["metadata"]
         if wrong := metadata.update_faults(meta, before):
             raise errors.invalid(resource.group, resource.kind, name, wrong)
+        if "managedFields" in before:
+            meta.setdefault("managedFields", before["managedFields"])
         for field in (*metadata.SERVER_FIELDS, "resourceVersion", "name", "generateName"):
             meta.pop(field, None)
             if field in before:
@@ -451,6 +477,11 @@ def _status_apart(resource: Resource, old: Object, item: Object, subresource: st
     if "status" in source:
         out["status"] = source["status"]
     return out
+
+
+def _unstamped(item: Object) -> Object:
+    fields = [{**entry, "time": None} for entry in item["metadata"].get("managedFields") or ()]
+    return {**item, "metadata": {**item["metadata"], "managedFields": fields}}
 
 
 def _specified(item: Object) -> Object:

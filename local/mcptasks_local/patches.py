@@ -1,4 +1,4 @@
-"""Patch formats: JSON merge patch (RFC 7386) and JSON patch (RFC 6902)."""
+"""Patch formats: JSON merge patch (RFC 7386), JSON patch (RFC 6902), and strategic merge patch of built-in kinds."""
 
 from typing import Any
 
@@ -11,24 +11,32 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
+MERGE_KEYS = {
+    "conditions": "type", "containers": "name", "env": "name", "ephemeralContainers": "name", "hostAliases": "ip",
+    "imagePullSecrets": "name", "initContainers": "name", "ownerReferences": "uid", "ports": "containerPort",
+    "secrets": "name", "topologySpreadConstraints": "topologyKey", "volumeMounts": "mountPath", "volumes": "name",
+}  # fmt: skip
+"""Lists of built-in kinds whose entries are merged, and by which field."""
+_MERGED_TEXTS = ("finalizers",)
+
 
 def apply_patch(target: Object, patch: Any, content_type: str, *, custom: bool) -> Object:
-    """``target`` with ``patch`` applied, as a new object.
-
-    A strategic merge patch of a built-in kind is taken as a merge patch (lists are replaced whole); custom kinds do
-    not accept it, as in Kubernetes. Server-side apply merges, without keeping field managers.
+    """``target`` with ``patch`` applied, as a new object. Server-side apply is not one of these: see ``applying``.
 
     Raises:
-        ApiError: 415 for an unknown format, 400 for a malformed patch, 422 for a JSON patch that does not apply.
+        ApiError: 415 for an unknown format (strategic merge of a custom kind is one), 400 for a malformed patch, 422
+            for a JSON patch that does not apply.
     """
     kind = content_type.partition(";")[0].strip()
     if kind == JSON_PATCH:
+        if not isinstance(patch, list):
+            raise bad_request("error decoding patch: a JSON patch is a list of operations")
         return _json_patch(target, patch)
-    if kind not in (MERGE, APPLY) and (kind != STRATEGIC or custom):
-        raise unsupported_media_type([JSON_PATCH, MERGE, APPLY] + ([] if custom else [STRATEGIC]))
+    if kind != MERGE and (kind != STRATEGIC or custom):
+        raise unsupported_media_type([JSON_PATCH, MERGE, *([] if custom else [STRATEGIC]), APPLY])
     if not isinstance(patch, dict):
-        raise bad_request("a merge patch must be a JSON object")
-    return merge(target, patch)
+        raise bad_request("error decoding patch: a merge patch is a JSON object")
+    return merge(target, patch) if kind == MERGE else strategic(target, patch)
 
 
 def merge(target: Any, patch: Object) -> Object:
@@ -44,7 +52,68 @@ def merge(target: Any, patch: Object) -> Object:
     return out
 
 
-def _json_patch(target: Object, patch: Any) -> Object:
+def strategic(target: Any, patch: Object) -> Object:
+    """A merge that knows the keys of lists, and the directives that kubectl sends."""
+    if patch.get("$patch") == "delete":
+        return {}
+    out: Object = dict(target) if isinstance(target, dict) and patch.get("$patch") != "replace" else {}
+    for key, value in patch.items():
+        if key.startswith("$"):
+            if key.startswith("$deleteFromPrimitiveList/"):
+                name = key.partition("/")[2]
+                out[name] = [entry for entry in out.get(name) or () if entry not in value]
+            elif key == "$retainKeys":
+                out = {name: out[name] for name in out if name in value}
+            continue
+        if value is None:
+            out.pop(key, None)
+        elif isinstance(value, dict):
+            out[key] = strategic(out.get(key), value)
+        elif isinstance(value, list):
+            out[key] = _strategic_list(key, out.get(key) or [], value)
+        else:
+            out[key] = value
+    for key, order in patch.items():
+        if key.startswith("$setElementOrder/"):
+            _reorder(out, key.partition("/")[2], order)
+    return out
+
+
+def _strategic_list(field: str, target: list[Any], patch: list[Any]) -> list[Any]:
+    if field in _MERGED_TEXTS:
+        return [*target, *(entry for entry in patch if entry not in target)]
+    key = MERGE_KEYS.get(field)
+    if key is None or not all(isinstance(entry, dict) for entry in (*target, *patch)):
+        return patch
+    if any(entry.get("$patch") == "replace" for entry in patch):
+        return [entry for entry in patch if "$patch" not in entry]
+    out = list(target)
+    for entry in patch:
+        at = next((i for i, there in enumerate(out) if there.get(key) == entry.get(key)), None)
+        if entry.get("$patch") == "delete":
+            out = [there for there in out if there.get(key) != entry.get(key)]
+        elif at is None:
+            out.append(strategic({}, entry))
+        else:
+            out[at] = strategic(out[at], entry)
+    return out
+
+
+def _reorder(out: Object, field: str, order: list[Any]) -> None:
+    """Entries that the patch names come in its order; the rest keep their places after them."""
+    key = MERGE_KEYS.get(field)
+    if field not in out or not isinstance(out[field], list):
+        return
+    wanted = [entry.get(key) if isinstance(entry, dict) else entry for entry in order]
+
+    def place(entry: Any) -> int:
+        name = entry.get(key) if isinstance(entry, dict) else entry
+        return wanted.index(name) if name in wanted else len(wanted)
+
+    out[field] = sorted(out[field], key=place)
+
+
+def _json_patch(target: Object, patch: list[Any]) -> Object:
     try:
         patched: Object = jsonpatch.JsonPatch(patch).apply(target)
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError, KeyError) as error:

@@ -39,6 +39,15 @@ class Resource:
         return self.kind.lower()
 
     @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
+
+    @property
+    def subresources(self) -> tuple[str, ...]:
+        own = {"pods": ("log",), "serviceaccounts": ("token",)}.get(self.id, ())
+        return (*(("status",) if self.status else ()), *own)
+
+    @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
