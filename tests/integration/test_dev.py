@@ -72,13 +72,12 @@ class Dev:
     def pid(self, child: str) -> int:
         return int((self.state / f"{child}.pid").read_text())
 
+    def kubectl(self, *arguments: str) -> bytes:
+        command = [BIN / "kubectl", "--kubeconfig", self.state / "kubeconfig", *arguments]
+        return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+
     def get(self, what: str) -> list[dict[str, Any]]:
-        answer = subprocess.run(
-            [BIN / "kubectl", "get", what, "-o", "json", "--kubeconfig", self.state / "kubeconfig"],
-            capture_output=True,
-            check=True,
-        )
-        items: list[dict[str, Any]] = json.loads(answer.stdout)["items"]
+        items: list[dict[str, Any]] = json.loads(self.kubectl("get", what, "-o", "json"))["items"]
         return items
 
     def call(self, seconds: str) -> None:
@@ -187,7 +186,7 @@ def test_it_survives_a_kill_and_goes_on_with_its_tasks(start: Start) -> None:
     assert all(gone(pid) for pid in children)
     second = start()
     second.says("is ready")
-    second.says("completed")
+    second.kubectl("wait", f"mcptask/{task['metadata']['name']}", "--for=jsonpath={.status.state}=completed")
     [after] = second.get("mcptasks")
     assert after["metadata"]["uid"] == task["metadata"]["uid"]
     assert (after["status"]["state"], after["status"]["attempt"]) == ("completed", 1)
@@ -228,3 +227,16 @@ def test_a_tool_that_the_api_refuses_stops_the_start_with_its_place(start: Start
     dev = start("--tools", "bad.yaml")
     assert dev.process.wait(PATIENCE) == 1
     dev.says(r"bad.yaml: .*inputSchemas")
+
+
+def test_reset_forgets_tasks_and_ends_what_a_killed_one_left_running(start: Start) -> None:
+    first = start("--tools", "sleeper.yaml")
+    first.says("is ready")
+    first.call("300")
+    job = int(wait_for(first.folder / "pid"))
+    first.end(signal.SIGKILL)
+    os.kill(job, 0)
+    second = start("--reset")
+    second.says("is ready")
+    assert second.get("mcptasks") == second.get("mcptools") == []
+    assert gone(job)

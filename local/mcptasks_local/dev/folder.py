@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import secrets
-import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,10 +57,10 @@ class StateFolder:
         if not self._ports.exists() and {p.name for p in self.path.iterdir()} != {"lock"}:
             raise DevError(f"{self.path} was not made by mcptasks dev, so --reset leaves it alone")
         for path in self.path.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path)
-            elif path != self._lock:
+            if path.is_file() and path != self._lock:
                 path.unlink()
+            # Folders stay: by those of pods the next control plane finds processes that a killed one has left, and
+            # ends them, since it knows no such pods.
 
     def signing_key(self) -> str:
         """The key that signs session ids: made once, so that sessions outlive the dev server."""

@@ -31,14 +31,15 @@ def test_a_folder_that_can_not_be_made_is_refused(tmp_path: Path) -> None:
         StateFolder(tmp_path / "file" / "state").held().__enter__()
 
 
-def test_reset_empties_the_folder(tmp_path: Path) -> None:
+def test_reset_forgets_all_but_the_processes_that_are_to_be_ended(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path)
     with folder.held():
         folder.port("api", 0, "--api-port")
         key = folder.signing_key()
         (tmp_path / "pods").mkdir()
+        (tmp_path / "objects.db").touch()
     with folder.held(reset=True):
-        assert sorted(path.name for path in tmp_path.iterdir()) == [".gitignore", "lock"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == [".gitignore", "lock", "pods"]
         assert folder.signing_key() != key
 
 
