@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -137,7 +138,7 @@ def _binding(item: Object, old: Object | None, _: Lookup) -> Iterator[Cause]:
     if item["roleRef"].get("kind") not in ("Role", "ClusterRole"):
         yield _unsupported("roleRef.kind", item["roleRef"].get("kind", ""), ("Role", "ClusterRole"))
     if old is not None and item["roleRef"] != old["roleRef"]:
-        yield _wrong("roleRef", str(item["roleRef"]), "cannot change roleRef")
+        yield _wrong("roleRef", json.dumps(item["roleRef"]), "cannot change roleRef")
 
 
 def _role(item: Object, _old: Object | None, _: Lookup) -> Iterator[Cause]:

@@ -214,7 +214,7 @@ class App:
         )
         meta = last["metadata"]
         lingers = meta.get("deletionTimestamp") and self._objects.holds(resource, where.namespace, where.name)
-        if lingers or resource.id == "pods":
+        if lingers or resource.id in ("pods", "namespaces"):
             response = JSONResponse(last)
         else:
             details = {"name": where.name, "group": where.group, "kind": where.plural, "uid": meta["uid"]}

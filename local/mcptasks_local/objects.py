@@ -21,8 +21,8 @@ from mcptasks_local.storage import Event, Storage
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _PROTECTED = ("default", "kube-system")
-_CONDITIONAL = ("leases.coordination.k8s.io", CRDS)
-"""Built-in kinds whose PUT must name the resourceVersion it was made from; custom kinds do too."""
+LEASES = "leases.coordination.k8s.io"
+"""A PUT creates one."""
 OBJECT_LIMIT = 1_500_000
 """Bytes of one object, where etcd would refuse it."""
 
@@ -140,7 +140,7 @@ class Objects:
         if resource.status and resource.custom:
             item.pop("status", None)
         meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": self.now()}
-        if resource.custom or resource.status:
+        if resource.custom or (resource.status and resource.id != "namespaces"):
             meta["generation"] = 1
         item = self._admitted(resource, item, None, strict="BadRequest" if strict else None)
         if self._storage.get(resource.id, namespace, name) is not None:
@@ -164,8 +164,13 @@ class Objects:
             ApiError: 400, 404, 409, 422
         """
         item = self._envelope(resource, namespace, item)
-        old, meta = self.get(resource, namespace, name), item["metadata"]
-        if not meta.get("resourceVersion") and (resource.custom or resource.id in _CONDITIONAL):
+        meta = item["metadata"]
+        if meta.get("name", name) != name:
+            raise _misnamed(meta["name"], name)
+        if resource.id == LEASES and not self.holds(resource, namespace, name):
+            return self.create(resource, namespace, item, dry_run=dry_run, strict=strict)
+        old = self.get(resource, namespace, name)
+        if not meta.get("resourceVersion") and (resource.custom or resource.id == CRDS):
             message = "Invalid value: 0: must be specified for an update"
             cause = Cause("FieldValueInvalid", message, "metadata.resourceVersion")
             raise errors.invalid(resource.group, resource.plural, name, [cause])
@@ -200,6 +205,7 @@ class Objects:
         if applying:
             if not isinstance(patch, dict):
                 raise errors.bad_request("error decoding YAML: an applied configuration is an object")
+            self._declared(resource, namespace, name, patch)
             patched = applied(old, patch, schema=resource.schema, manager=manager, force=force, now=self.now())
             if old is None:
                 patched["metadata"].setdefault("name", name)
@@ -294,9 +300,7 @@ class Objects:
         if (version := meta.get("resourceVersion")) and version != before["resourceVersion"]:
             raise errors.modified(resource.group, resource.plural, name)
         if meta.get("name", name) != name:
-            raise errors.bad_request(
-                f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
-            )
+            raise _misnamed(meta["name"], name)
         item = _status_apart(resource, old, item, subresource)
         meta = item["metadata"]
         if wrong := metadata.update_faults(meta, before):
@@ -369,6 +373,13 @@ class Objects:
         if len(text.encode()) + 5 * sum(text.count(sign) for sign in "<>&") > OBJECT_LIMIT:
             raise ApiError(500, "", "etcdserver: request is too large")
         return item
+
+    def _declared(self, resource: Resource, namespace: str, name: str, config: Object) -> None:
+        """An applied configuration may hold only what the schema declares: what is unknown could not be owned."""
+        if resource.schema is not None and (unknown := schemas.shaped(resource.schema, config)[1]):
+            what = f"{namespace}/{name}; {resource.api_version}, Kind={resource.kind}"
+            said = f"failed to create typed patch object ({what}): .{unknown[0]}: field not declared in schema"
+            raise ApiError(500, "", said)
 
     def _put(self, resource: Resource, namespace: str, item: Object) -> Object:
         stored = self._storage.put(resource.id, namespace, item["metadata"]["name"], item)
@@ -446,6 +457,10 @@ class Objects:
     def now(self) -> str:
         """The present time as Kubernetes writes it: whole seconds, UTC."""
         return _stamp(self.clock())
+
+
+def _misnamed(given: str, name: str) -> ApiError:
+    return errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 
 
 def _stamp(at: datetime) -> str:
