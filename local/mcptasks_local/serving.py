@@ -95,7 +95,8 @@ async def serving(app: Any, certificate: Path, port: int) -> AsyncIterator[int]:
     Raises:
         OSError: the port is taken.
     """
-    listener = socket.socket()
+    # The protocol is named because asyncio sets TCP_NODELAY only then, and answers would wait 40 ms for an ACK.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))

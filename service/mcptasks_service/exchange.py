@@ -17,6 +17,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCRequest
 
+from mcptasks_crds.names import call_hash
 from mcptasks_service import frames
 from mcptasks_service.callers import Caller
 from mcptasks_service.sessions import Resumption
@@ -65,6 +66,11 @@ class Exchange:
         """Whether the client can come back to this stream on another replica."""
         self._progress_token = progress_token_from_params(params)
         self._event_id = event_id
+
+    @property
+    def call(self) -> str:
+        """Names this request of its session, so that a cancel of it finds its task on any replica."""
+        return call_hash(self.caller.session, "" if self.request_id is None else self.request_id)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         """Send a notification on the response stream, if there is one."""

@@ -10,6 +10,7 @@ from mcp_types import INTERNAL_ERROR
 
 from mcptasks_crds.lifecycle import State
 from mcptasks_crds.record import TaskRecord
+from mcptasks_service.callers import Caller
 from mcptasks_service.errors import ServiceError, TaskNotFound, shown
 from mcptasks_service.exchange import Exchange
 from mcptasks_service.stored import merged, whole
@@ -51,14 +52,14 @@ async def ended(exchange: Exchange, tasks: Tasks, task: TaskRecord, meta: Mappin
     return task
 
 
-async def answer(tasks: Tasks, task: TaskRecord, members: Mapping[str, Any]) -> dict[str, Any]:
+async def answer(caller: Caller, tasks: Tasks, task: TaskRecord, members: Mapping[str, Any]) -> dict[str, Any]:
     """What the plain request answers to a task that has ended: the stored result, ``members`` added to it.
 
     Raises:
         MCPError: it has no result; the error is the task's own where it has one.
     """
     if task.result is not None:
-        return whole(merged(await tasks.result(task), members))
+        return whole(merged(await tasks.result(caller, task), members))
     error = failure(task)
     raise MCPError(code=error["code"], message=error["message"], data=error.get("data"))
 

@@ -44,7 +44,8 @@ async def resumed(wire: Wire, exchange: Exchange, resumption: Resumption) -> Out
         await exchange.prime(task.task_id, resumption.kind)
         members = _members(resumption)
         task = await follow.ended(exchange, wire.tasks, task, members.get("_meta"))
-        return Outcome(frames.response(resumption.request_id, await follow.answer(wire.tasks, task, members)))
+        answer = await follow.answer(exchange.caller, wire.tasks, task, members)
+        return Outcome(frames.response(resumption.request_id, answer))
     except Exception as error:
         data = error_data(error)
         return Outcome(frames.failure(resumption.request_id, data), data)

@@ -119,8 +119,7 @@ class Methods:
         if exchange.caller.identified:
             return await core.page(self._wire, exchange, params)
         # Nobody is identified: only tasks whose ids the session's client chose itself are the session's.
-        found, _ = self._wire.tasks.list(exchange.caller, None, 1)
-        if not found:
+        if not self._wire.tasks.has_listed(exchange.caller):
             raise MCPError(
                 code=METHOD_NOT_FOUND,
                 message="tasks/list needs callers that can be told apart, and this server identifies nobody",

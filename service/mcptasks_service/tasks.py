@@ -175,13 +175,15 @@ class Tasks:
         await self._limits.poll(caller)
         return await self._find(caller, task_id)
 
-    async def result(self, task: TaskRecord) -> bytes:
-        """The exact JSON text of a task's result.
+    async def result(self, caller: Caller, task: TaskRecord) -> bytes:
+        """The exact JSON text of a task's result, for a caller who has found the task.
 
         Raises:
             ResultNotReady, TaskNotFound, Unavailable
         """
-        return await self._results.read(task)
+        text = await self._results.read(task)
+        audit.task_event("result_read", caller, task)
+        return text
 
     async def changes(self, task: TaskRecord) -> AsyncIterator[TaskRecord]:
         """The present state of a task, then each later one, up to and with its end.
@@ -197,12 +199,18 @@ class Tasks:
                 if state.terminal:
                     return
 
-    def list(self, caller: Caller, after: str | None, limit: int) -> tuple[list[TaskRecord], str | None]:
+    def has_listed(self, caller: Caller) -> bool:
+        """Whether a list of the caller's own tasks would hold any."""
+        return any(not self._store.gone(task) for task in self._index.listed(caller.key, _position(None)))
+
+    async def list(self, caller: Caller, after: str | None, limit: int) -> tuple[list[TaskRecord], str | None]:
         """One page of the caller's own tasks, oldest first, and where the next begins.
 
         Raises:
             InvalidParams: ``after`` is not what an earlier page gave.
+            LimitExceeded
         """
+        await self._limits.poll(caller)
         rest = self._index.listed(caller.key, _position(after))
         found = [*islice((task for task in rest if not self._store.gone(task)), limit + 1)]
         page = found[:limit]

@@ -73,7 +73,7 @@ class Dev:
         return int((self.state / f"{child}.pid").read_text())
 
     def kubectl(self, *arguments: str) -> bytes:
-        command = [BIN / "kubectl", "--kubeconfig", self.state / "kubeconfig", *arguments]
+        command = [str(BIN / "kubectl"), "--kubeconfig", str(self.state / "kubeconfig"), *arguments]
         return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
 
     def get(self, what: str) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ from typing import Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
-from mcptasks_crds.names import call_hash
 from mcptasks_crds.record import TaskRecord
 from mcptasks_crds.tool import MCPTool
 from mcptasks_service import follow
@@ -79,7 +78,8 @@ async def plain_call(wire: Wire, exchange: Exchange, params: Mapping[str, Any], 
     new = _new(exchange, request, version, "default", plain=True)
     task = await follow.uncut(wire.tasks.create(exchange.caller, new))
     await exchange.prime(task.task_id, PLAIN)
-    return await follow.answer(wire.tasks, await follow.ended(exchange, wire.tasks, task, None), {})
+    task = await follow.ended(exchange, wire.tasks, task, None)
+    return await follow.answer(exchange.caller, wire.tasks, task, {})
 
 
 async def get(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -94,12 +94,12 @@ async def result(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> M
     if not task.terminal:
         await exchange.prime(task.task_id, NAME)
         task = await follow.ended(exchange, wire.tasks, task, related(task.task_id)["_meta"])
-    return await follow.answer(wire.tasks, task, related(task.task_id))
+    return await follow.answer(exchange.caller, wire.tasks, task, related(task.task_id))
 
 
 async def page(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:
     """``tasks/list``."""
-    found, after = wire.tasks.list(exchange.caller, wire.cursors.unwrap(params.get("cursor")), PAGE)
+    found, after = await wire.tasks.list(exchange.caller, wire.cursors.unwrap(params.get("cursor")), PAGE)
     now = wire.clock()
     tasks = [words(task, poll_ms(wire.tasks, task, now)) for task in found]
     return {"tasks": tasks, **({"nextCursor": wire.cursors.wrap(after)} if after else {})}
@@ -121,7 +121,7 @@ def _new(
         origin=origin,
         retention=retention,
         plain=plain,
-        call=call_hash(exchange.caller.session, exchange.request_id or ""),
+        call=exchange.call,
     )
 
 

@@ -77,7 +77,7 @@ async def call(wire: Wire, exchange: Exchange, params: Mapping[str, Any], capabi
         if as_task:
             return {"resultType": "task", **words(task, poll_ms(wire.tasks, task, wire.clock()))}
         task = await follow.ended(exchange, wire.tasks, task, None)
-    return await follow.answer(wire.tasks, task, {**COMPLETE, **wire.stamp})
+    return await follow.answer(exchange.caller, wire.tasks, task, {**COMPLETE, **wire.stamp})
 
 
 def check_declared(capabilities: object, method: str) -> None:
@@ -93,7 +93,7 @@ def check_declared(capabilities: object, method: str) -> None:
 async def get(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:
     """``tasks/get``: the whole task."""
     task = await wire.tasks.get(exchange.caller, _task_id(exchange, params))
-    return {**COMPLETE, **await _whole(wire, task)}
+    return {**COMPLETE, **await _whole(wire, exchange, task)}
 
 
 async def cancel(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -140,7 +140,7 @@ async def listen(wire: Wire, exchange: Exchange, params: Mapping[str, Any], capa
         try:
             async with aclosing(wire.tasks.changes(task)) as states:  # type: ignore[type-var]
                 async for state in states:
-                    await exchange.notify("notifications/tasks", {**await _whole(wire, state), **tag})
+                    await exchange.notify("notifications/tasks", {**await _whole(wire, exchange, state), **tag})
         except ServiceError:
             return  # deleted, or its result can't be read now: a poll says which
 
@@ -170,8 +170,8 @@ async def _seen(wire: Wire, exchange: Exchange, task_id: str) -> TaskRecord | No
         return None
 
 
-async def _whole(wire: Wire, task: TaskRecord) -> dict[str, Any]:
-    result = await wire.tasks.result(task) if task.result is not None else None
+async def _whole(wire: Wire, exchange: Exchange, task: TaskRecord) -> dict[str, Any]:
+    result = await wire.tasks.result(exchange.caller, task) if task.result is not None else None
     return detailed(task, poll_ms(wire.tasks, task, wire.clock()), result)
 
 

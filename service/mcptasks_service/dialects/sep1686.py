@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcptasks_crds.lifecycle import State
-from mcptasks_crds.names import call_hash
 from mcptasks_crds.record import TaskRecord
 from mcptasks_crds.retention import keep_alive
 from mcptasks_service import follow
@@ -58,14 +57,14 @@ async def call(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Map
         origin=NAME,
         task_id=asks.task_id(ask),
         retention=asks.retention("keepAlive", ask, "Finish"),
-        call=call_hash(exchange.caller.session, exchange.request_id or ""),
+        call=exchange.call,
     )
     task = await follow.uncut(wire.tasks.create(exchange.caller, new))
     members = related(task.task_id)
     await exchange.prime(task.task_id, NAME)
     await exchange.notify("notifications/tasks/created", members)
     task = await follow.ended(exchange, wire.tasks, task, members["_meta"])
-    return await follow.answer(wire.tasks, task, members)
+    return await follow.answer(exchange.caller, wire.tasks, task, members)
 
 
 async def get(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -79,12 +78,12 @@ async def result(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> M
     task = await wire.tasks.get(exchange.caller, asks.task_id(params))
     if task.state is not State.COMPLETED:
         raise ResultNotReady(task.task_id, task.state)
-    return await follow.answer(wire.tasks, task, related(task.task_id))
+    return await follow.answer(exchange.caller, wire.tasks, task, related(task.task_id))
 
 
 async def page(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:
     """``tasks/list`` (R-2.3)."""
-    found, after = wire.tasks.list(exchange.caller, wire.cursors.unwrap(params.get("cursor")), PAGE)
+    found, after = await wire.tasks.list(exchange.caller, wire.cursors.unwrap(params.get("cursor")), PAGE)
     now = wire.clock()
     tasks = [words(task, poll_ms(wire.tasks, task, now)) for task in found]
     return {"tasks": tasks, **({"nextCursor": wire.cursors.wrap(after)} if after else {})}

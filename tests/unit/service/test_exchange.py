@@ -4,6 +4,7 @@ import anyio
 import pytest
 from mcp.shared.exceptions import NoBackChannelError
 
+from mcptasks_crds.names import call_hash
 from mcptasks_service.callers import anonymous
 from mcptasks_service.exchange import Exchange
 
@@ -39,3 +40,10 @@ async def test_what_can_not_be_sent_is_dropped() -> None:
     await events.aclose()
     await closed.notify("x", None)
     await sink.aclose()
+
+
+@pytest.mark.req("R-7.1")
+def test_a_request_is_known_by_its_session_and_id_also_when_that_is_zero() -> None:
+    zero = Exchange(headers={}, modern=False, caller=anonymous("s"), request_id=0, params=None)
+    assert zero.call == call_hash("s", 0)
+    assert exchange().call == call_hash("s", 1) != call_hash("other", 1)

@@ -49,7 +49,7 @@ async def test_a_result_is_stored_before_the_task_completes_and_named_by_the_sam
         assert done.result.sha256 == hashlib.sha256(body).hexdigest()
         assert done.result.size == len(body)
         assert await parts.stored(task) == done
-        assert await parts.tasks.result(done) == body
+        assert await parts.tasks.result(parts.caller, done) == body
         assert parts.api.count("get mcptaskresults") == 0, "kept from the report"
 
 
@@ -86,7 +86,7 @@ async def test_another_result_is_refused_and_changes_nothing() -> None:
         with pytest.raises(WorkerRefused, match="already has another result") as refused:
             await report(parts, task, a_result("second"))
         assert (refused.value.code, refused.value.reason) == (409, "another_result")
-        assert await parts.tasks.result(await parts.stored(task)) == a_result("first")
+        assert await parts.tasks.result(parts.caller, await parts.stored(task)) == a_result("first")
 
 
 @pytest.mark.fault("E4")
@@ -235,7 +235,7 @@ async def test_a_result_up_to_the_limit_is_kept_whole(size: int) -> None:
     async with replica() as parts:
         body = a_result("x" * size)
         done = await report(parts, await parts.make("t"), body)
-        assert await parts.tasks.result(done) == body
+        assert await parts.tasks.result(parts.caller, done) == body
 
 
 @pytest.mark.parametrize(
@@ -313,4 +313,4 @@ async def test_a_result_belongs_to_this_life_of_its_task() -> None:
         done = await report(parts, second, a_result("second"))
         assert done.result is not None
         assert done.result.name == result_name(second.uid) != result_name(first.uid)
-        assert await parts.tasks.result(done) == a_result("second")
+        assert await parts.tasks.result(parts.caller, done) == a_result("second")

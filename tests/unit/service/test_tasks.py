@@ -373,7 +373,16 @@ async def test_a_task_whose_time_is_over_is_unknown_though_the_operator_has_yet_
         parts.api.now += 0.2
         with pytest.raises(TaskNotFound, match="unknown or has expired"):
             await parts.tasks.get(parts.caller, "t")
-        assert parts.tasks.list(parts.caller, None, 10) == ([], None)
+        assert await parts.tasks.list(parts.caller, None, 10) == ([], None)
+
+
+@pytest.mark.req("R-9.3")
+async def test_a_list_counts_as_a_poll() -> None:
+    async with replica(polls="1/minute") as parts:
+        await parts.tasks.list(parts.caller, None, 10)
+        with pytest.raises(LimitExceeded) as caught:
+            await parts.tasks.list(parts.caller, None, 10)
+        assert caught.value.reason == "polls"
 
 
 async def test_a_stored_object_that_cannot_be_read_is_unknown(caplog: pytest.LogCaptureFixture) -> None:
@@ -415,7 +424,7 @@ async def test_the_pages_of_a_list_hold_every_task_once_oldest_first() -> None:
         after: str | None = None
         pages = 0
         while True:
-            page, after = parts.tasks.list(parts.caller, after, 3)
+            page, after = await parts.tasks.list(parts.caller, after, 3)
             found += page
             pages += 1
             if after is None:
@@ -430,8 +439,8 @@ async def test_there_is_a_next_page_exactly_when_more_remain() -> None:
     async with replica() as parts:
         for n in range(3):
             await parts.make(str(n))
-        assert parts.tasks.list(parts.caller, None, 3)[1] is None
-        assert parts.tasks.list(parts.caller, None, 2)[1] is not None
+        assert (await parts.tasks.list(parts.caller, None, 3))[1] is None
+        assert (await parts.tasks.list(parts.caller, None, 2))[1] is not None
 
 
 @pytest.mark.req("R-2.3")
@@ -440,10 +449,10 @@ async def test_a_page_goes_on_where_the_last_ended_though_tasks_come_and_go() ->
         for n in range(4):
             await parts.make(str(n))
             parts.api.now += 1
-        page, after = parts.tasks.list(parts.caller, None, 2)
+        page, after = await parts.tasks.list(parts.caller, None, 2)
         await parts.tasks.delete(parts.caller, page[1].task_id)
         await parts.make("new")
-        rest, _ = parts.tasks.list(parts.caller, after, 10)
+        rest, _ = await parts.tasks.list(parts.caller, after, 10)
         assert [task.task_id for task in rest] == ["2", "3", "new"]
 
 
@@ -452,7 +461,7 @@ async def test_a_page_goes_on_where_the_last_ended_though_tasks_come_and_go() ->
 async def test_a_cursor_that_no_page_gave_is_refused(cursor: str) -> None:
     async with replica() as parts:
         with pytest.raises(InvalidParams, match="Invalid cursor"):
-            parts.tasks.list(parts.caller, cursor, 10)
+            await parts.tasks.list(parts.caller, cursor, 10)
 
 
 # Cancel
@@ -742,4 +751,4 @@ async def test_a_task_that_has_not_ended_has_no_result() -> None:
     async with replica() as parts:
         task = await parts.make("t")
         with pytest.raises(ResultNotReady, match="Task 't' is submitted"):
-            await parts.tasks.result(task)
+            await parts.tasks.result(parts.caller, task)
