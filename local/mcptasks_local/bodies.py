@@ -11,6 +11,7 @@ LIMIT = 3 * 1024 * 1024
 """Bytes of a request's body."""
 _JSON, _YAML = "application/json", "application/yaml"
 _ACCEPTED = (_JSON, _YAML)
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 async def read(request: Request) -> bytes:
@@ -34,6 +35,11 @@ async def read_object(request: Request, kind: str) -> Object:
         ApiError: 400, 413, 415
     """
     content_type = media_type(request) or _JSON
+    if content_type == _PROTOBUF:
+        # What `kubectl create job`, `create namespace`, … and `auth can-i` send, without asking.
+        raise ApiError(
+            415, "UnsupportedMediaType", "the embedded control plane reads no protobuf: use kubectl apply -f"
+        )
     if content_type not in _ACCEPTED:
         raise unsupported_media_type(_ACCEPTED)
     data = await read(request)

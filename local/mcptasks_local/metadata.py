@@ -61,7 +61,7 @@ def read(item: Object) -> tuple[Object, list[str]]:
     dropped = [f"metadata.{name}" for name in meta if name not in KNOWN]
     kept: Object = {}
     for name in meta:
-        if name not in KNOWN or meta[name] in (None, {}, []):
+        if name not in KNOWN or meta[name] in (None, {}, [], ""):
             continue
         kept[name] = {k: v or "" for k, v in meta[name].items()} if name in _MAPS else meta[name]
     item["metadata"] = kept

@@ -14,7 +14,7 @@ from mcptasks_local import errors, metadata, rules, schemas
 from mcptasks_local.admission import admit
 from mcptasks_local.applying import applied
 from mcptasks_local.errors import ApiError, Cause, Object
-from mcptasks_local.patches import APPLY, apply_patch
+from mcptasks_local.patches import APPLY, accepted, apply_patch
 from mcptasks_local.resources import BUILT_IN, Resource, of_definition
 from mcptasks_local.selectors import matcher
 from mcptasks_local.storage import Event, Storage
@@ -200,7 +200,7 @@ class Objects:
         Raises:
             ApiError: 400, 404, 409, 415, 422
         """
-        applying = content_type.partition(";")[0].strip() == APPLY
+        applying = accepted(content_type, custom=resource.custom is not None) == APPLY
         old = self._storage.get(resource.id, namespace, name)
         if applying:
             if not isinstance(patch, dict):
@@ -452,6 +452,8 @@ class Objects:
             freed = copy.deepcopy(item)
             owners = [owner for owner in freed["metadata"]["ownerReferences"] if owner.get("uid") != uid]
             freed["metadata"]["ownerReferences"] = owners
+            if not owners:
+                del freed["metadata"]["ownerReferences"]
             self._put(resource, item["metadata"].get("namespace", ""), freed)
 
     def now(self) -> str:

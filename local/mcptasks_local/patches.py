@@ -20,6 +20,18 @@ MERGE_KEYS = {
 _MERGED_TEXTS = ("finalizers",)
 
 
+def accepted(content_type: str, *, custom: bool) -> str:
+    """The patch format that a content type names.
+
+    Raises:
+        ApiError: 415
+    """
+    kind, formats = content_type.partition(";")[0].strip(), [JSON_PATCH, MERGE, *([] if custom else [STRATEGIC]), APPLY]
+    if kind not in formats:
+        raise unsupported_media_type(formats)
+    return kind
+
+
 def apply_patch(target: Object, patch: Any, content_type: str, *, custom: bool) -> Object:
     """``target`` with ``patch`` applied, as a new object. Server-side apply is not one of these: see ``applying``.
 
@@ -27,13 +39,11 @@ def apply_patch(target: Object, patch: Any, content_type: str, *, custom: bool) 
         ApiError: 415 for an unknown format (strategic merge of a custom kind is one), 400 for a malformed patch, 422
             for a JSON patch that does not apply.
     """
-    kind = content_type.partition(";")[0].strip()
+    kind = accepted(content_type, custom=custom)
     if kind == JSON_PATCH:
         if not isinstance(patch, list):
             raise bad_request("error decoding patch: a JSON patch is a list of operations")
         return _json_patch(target, patch)
-    if kind != MERGE and (kind != STRATEGIC or custom):
-        raise unsupported_media_type([JSON_PATCH, MERGE, *([] if custom else [STRATEGIC]), APPLY])
     if not isinstance(patch, dict):
         raise bad_request("error decoding patch: a merge patch is a JSON object")
     return merge(target, patch) if kind == MERGE else strategic(target, patch)
