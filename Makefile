@@ -4,7 +4,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.complete
 
-.PHONY: help venv crds format lint unit integration test demo clean
+.PHONY: help venv crds docs format lint unit integration test demo clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -23,6 +23,9 @@ $(STAMP): pyproject.toml requirements.txt
 crds: $(STAMP) ## the CRD manifests, generated from the models
 	$(BIN)/python -m mcptasks_crds.manifest
 
+docs: $(STAMP) ## the tables in the docs that follow from the code
+	$(BIN)/python docs/generate.py
+
 format: $(STAMP) ## write the code as ruff wants it
 	$(BIN)/ruff check --fix --quiet
 	$(BIN)/ruff format
@@ -33,6 +36,7 @@ lint: $(STAMP) ## style, types, import layers, generated manifests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m mcptasks_crds.manifest --check
+	$(BIN)/python docs/generate.py --check
 
 unit: $(STAMP) ## the unit tests
 	$(BIN)/pytest tests/unit

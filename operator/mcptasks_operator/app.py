@@ -101,7 +101,7 @@ class Operator:
                 if self._lease is not None:
                     await self._lease.acquire()
                     group.create_task(self._lease.hold())
-                logger.info("leading as %s", settings.identity)
+                logger.info("leading as %s", settings.replica)
                 self.metrics.leading.set(1)
                 self.leading.set()
                 # Slots and turns go by who came first; what has ended can wait.
@@ -184,7 +184,7 @@ class Operator:
             self._api,
             settings.lease_namespace,
             settings.lease_name,
-            settings.identity,
+            settings.replica,
             seconds=settings.lease_seconds,
             renew=settings.renew_seconds,
         )

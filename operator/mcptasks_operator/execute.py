@@ -211,7 +211,8 @@ class Executor:
         if task.state is State.SUBMITTED:
             status["state"] = str(State.WORKING)
         if task.started is None:
-            status["startedAt"] = render(since)
+            # The pod's clock has whole seconds, and no work began before it was asked for.
+            status["startedAt"] = render(max(since, task.created))
             self._metrics.start_seconds.labels(tool=task.tool).observe(max(since - task.created, 0))
         await self._patch(task, status)
         _say(task, "started", f"attempt {job.attempt}" if job.attempt > 1 else "")

@@ -52,7 +52,7 @@ class Settings(BaseSettings):
     """Seconds without a renewal after which another replica may lead."""
     renew_seconds: float = Field(default=4, gt=0)
     """Seconds between renewals; about a quarter of lease_seconds leaves room for three failures."""
-    identity: str = Field(default_factory=socket.gethostname)
+    replica: str = Field(default_factory=socket.gethostname)
     """This replica's name in the Lease. In a cluster the pod's name; on a laptop one that a killed process shares with
     the next, which then need not wait for the Lease to run out."""
 

@@ -39,13 +39,13 @@ class Settings(BaseSettings):
     allowed_origins: list[str] = []
     """Origin headers that are served; a request with another one gets 403. Empty = no browser page may call."""
 
-    creations: str = Field(default="120/minute", pattern=RATE_PATTERN)
+    creations: str = Field(default="600/minute", pattern=RATE_PATTERN)
     """How often one caller may create a task."""
-    polls: str = Field(default="600/minute", pattern=RATE_PATTERN)
+    polls: str = Field(default="6000/minute", pattern=RATE_PATTERN)
     """How often one caller may read the state or result of tasks, or list them."""
     lookups: str = Field(default="60/minute", pattern=RATE_PATTERN)
     """How often one caller may ask for ids that this replica does not know: each costs a request to the API server."""
-    open_tasks: int = Field(default=100, ge=1)
+    open_tasks: int = Field(default=500, ge=1)
     """How many tasks of one caller may be unfinished at once."""
     rate_storage: str = "memory://"
     """Where rates are counted: memory:// (each replica counts its own), or async+redis://HOST (all together)."""

@@ -309,9 +309,9 @@ async def test_a_second_replica_takes_over_when_the_first_stops(control_plane: "
     api = control_plane.api
     await offer(api, "true", "true")
     lease = {"lease_name": "op", "renew_seconds": 0.1}
-    async with operating(control_plane, identity="second", **lease) as second:
+    async with operating(control_plane, replica="second", **lease) as second:
         await asyncio.wait_for(second.leading.wait(), PATIENCE)
-        async with operating(control_plane, identity="third", **lease) as third:
+        async with operating(control_plane, replica="third", **lease) as third:
             name = await ask(api, "true")
             await state(api, name, "completed")
             # The follower knows all the same.

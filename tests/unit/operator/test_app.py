@@ -116,7 +116,7 @@ async def test_after_a_restart_who_came_first_is_served_first() -> None:
 
 async def test_the_lease_is_given_back_at_the_end() -> None:
     api = FakeApi()
-    operator = new(api, lease_name="op", lease_namespace=NAMESPACE, identity="me")
+    operator = new(api, lease_name="op", lease_namespace=NAMESPACE, replica="me")
     async with running(operator):
         await asyncio.wait_for(operator.leading.wait(), 10)
         assert api.one(LEASE, "op")["spec"]["holderIdentity"] == "me"

@@ -106,6 +106,14 @@ def conditions(status: Object) -> dict[str, tuple[str, str]]:
 # The whole way
 
 
+async def test_work_does_not_begin_before_it_was_asked_for(world: World) -> None:
+    await world.step()
+    world.store.put_job(read_job(world.api.add(JOB, job_object())))
+    world.pod(running(START - 0.9), status={"phase": "Running"})
+    await world.step()
+    assert world.status["startedAt"] == render(START)
+
+
 async def test_a_task_runs_and_is_completed_from_its_log(world: World) -> None:
     await world.step()
     created = world.api.one(JOB, JOB_NAME)

@@ -27,8 +27,8 @@ def test_an_empty_lease_name_means_none(monkeypatch: pytest.MonkeyPatch) -> None
     assert Settings().lease_name is None
 
 
-def test_a_process_that_comes_after_a_killed_one_has_its_identity() -> None:
-    assert Settings().identity == Settings().identity
+def test_a_process_that_comes_after_a_killed_one_has_its_name() -> None:
+    assert Settings().replica == Settings().replica
 
 
 def test_a_rate_of_nothing_is_refused() -> None:

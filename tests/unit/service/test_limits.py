@@ -123,13 +123,13 @@ async def test_a_limit_is_shown_as_it_was_configured(now: list[float], rate: str
 
 @pytest.mark.req("R-5.3")
 def test_the_limits_in_force_are_in_the_metrics() -> None:
-    _, metrics = limits(polls="2/second", open_tasks=9)
+    _, metrics = limits(polls="2/second", creations="3/second", open_tasks=9)
 
     def limit(name: str, per: str) -> float | None:
         return metrics.registry.get_sample_value("mcptasks_service_limit", {"limit": name, "per": per})
 
     assert limit("polls", "minute") == 120
-    assert limit("creations", "minute") == 120
+    assert limit("creations", "minute") == 180
     assert limit("open_tasks", "owner") == 9
 
 
