@@ -71,8 +71,15 @@ def test_names_are_compared_as_they_are(objects: Objects, name: str) -> None:
 
 
 def test_groups_and_service_accounts(objects: Objects) -> None:
-    bind(objects, "rolebindings", "default", "rb", ("ClusterRole", "all"),
-         {"kind": "Group", "name": "oidc:testers"}, {"kind": "ServiceAccount", "name": "sa", "namespace": "other"})  # fmt: skip
+    bind(
+        objects,
+        "rolebindings",
+        "default",
+        "rb",
+        ("ClusterRole", "all"),
+        {"kind": "Group", "name": "oidc:testers"},
+        {"kind": "ServiceAccount", "name": "sa", "namespace": "other"},
+    )
     assert review(objects, user="", groups=["oidc:testers"], verb="delete")["allowed"]
     reason = review(objects, user="system:serviceaccount:other:sa")["reason"]
     assert reason == 'RBAC: allowed by RoleBinding "rb/default" of ClusterRole "all" to ServiceAccount "sa/other"'

@@ -98,9 +98,13 @@ def test_a_job_gets_labels_selector_and_defaults(objects: Objects) -> None:
         ("j", {}, "spec.template.spec.containers"),
         ("j", job_spec(backoffLimit=-1), "spec.backoffLimit"),
         ("j", {"template": {"spec": {"containers": [container()]}}}, "spec.template.spec.restartPolicy"),
-        ("j", {"template": {"spec": {"restartPolicy": "Z", "containers": [container()]}}}, "spec.template.spec.restartPolicy"),
+        (
+            "j",
+            {"template": {"spec": {"restartPolicy": "Z", "containers": [container()]}}},
+            "spec.template.spec.restartPolicy",
+        ),
     ],
-)  # fmt: skip
+)
 def test_jobs_that_are_refused(objects: Objects, name: str, spec: Any, field: str) -> None:
     with pytest.raises(ApiError) as told:
         dry(objects, "jobs.batch", name, spec=spec)
@@ -111,10 +115,10 @@ def test_jobs_that_are_refused(objects: Objects, name: str, spec: Any, field: st
 def test_what_a_job_is_made_of_stays(objects: Objects) -> None:
     jobs = objects.resource("jobs.batch")
     objects.create(jobs, "default", {"metadata": {"name": "j"}, "spec": job_spec()})
-    with pytest.raises(ApiError, match="spec.completions: Invalid value: 3: field is immutable"):
+    with pytest.raises(ApiError, match=r"spec\.completions: Invalid value: 3: field is immutable"):
         objects.patch(jobs, "default", "j", {"spec": {"completions": 3}})
     image = {"spec": {"template": {"spec": {"containers": [container(image="y")]}}}}
-    with pytest.raises(ApiError, match="spec.template: Invalid value"):
+    with pytest.raises(ApiError, match=r"spec\.template: Invalid value"):
         objects.patch(jobs, "default", "j", image)
     assert objects.patch(jobs, "default", "j", {"spec": {"suspend": True}})["metadata"]["generation"] == 2
     objects.patch(jobs, "default", "j", image)
@@ -171,7 +175,7 @@ def test_a_lease_has_times_in_microseconds(objects: Objects) -> None:
 
 def test_an_event_is_where_its_object_is(objects: Objects) -> None:
     dry(objects, "events", involvedObject={"kind": "Pod", "namespace": "default"})
-    with pytest.raises(ApiError, match="does not match event.namespace"):
+    with pytest.raises(ApiError, match=r"does not match event\.namespace"):
         dry(objects, "events", involvedObject={"kind": "Pod", "namespace": "other"})
 
 
@@ -184,10 +188,18 @@ RBAC = "rbac.authorization.k8s.io"
         ("roles", {"rules": [{"resources": ["pods"]}]}, "rules[0].verbs"),
         ("rolebindings", {"roleRef": {"kind": "Role"}}, "roleRef.name"),
         ("rolebindings", {"roleRef": {"kind": "X", "name": "r"}}, "roleRef.kind"),
-        ("rolebindings", {"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "X", "name": "y"}]}, "subjects[0].kind"),
-        ("clusterrolebindings", {"roleRef": {"kind": "ClusterRole", "name": "r"}, "subjects": [{"kind": "ServiceAccount", "name": "y"}]}, "subjects[0].namespace"),
+        (
+            "rolebindings",
+            {"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "X", "name": "y"}]},
+            "subjects[0].kind",
+        ),
+        (
+            "clusterrolebindings",
+            {"roleRef": {"kind": "ClusterRole", "name": "r"}, "subjects": [{"kind": "ServiceAccount", "name": "y"}]},
+            "subjects[0].namespace",
+        ),
     ],
-)  # fmt: skip
+)
 def test_roles_and_bindings_that_are_refused(objects: Objects, kind: str, body: Any, field: str) -> None:
     with pytest.raises(ApiError) as told:
         dry(objects, f"{kind}.{RBAC}", **body)

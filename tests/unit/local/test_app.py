@@ -114,8 +114,11 @@ async def test_a_service_account_may_what_its_roles_say(client: Client) -> None:
     answer = await client.call("POST", TOKEN, {"spec": {"expirationSeconds": 600}})
     caller = Client(client.objects, client.app, answer.body["status"]["token"])
     refused = await caller.call("GET", f"{PODS}/zz")
-    assert (refused.status, refused.body["message"]) == (403, 'pods "zz" is forbidden: User '
-        '"system:serviceaccount:default:default" cannot get resource "pods" in API group "" in the namespace "default"')  # fmt: skip
+    assert (refused.status, refused.body["message"]) == (
+        403,
+        'pods "zz" is forbidden: User '
+        '"system:serviceaccount:default:default" cannot get resource "pods" in API group "" in the namespace "default"',
+    )
     review = await caller.call("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}})
     assert review.body["message"].endswith('in API group "authentication.k8s.io" at the cluster scope')
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
@@ -128,10 +131,25 @@ async def test_a_service_account_may_what_its_roles_say(client: Client) -> None:
     assert (await caller.call("GET", "/apis")).status == 200
     own = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}}
     url = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    await client.call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {"metadata": {"name": "self"}, "rules": [
-        {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews"], "verbs": ["create"]}]})  # fmt: skip
-    await client.call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {"metadata": {"name": "self"},
-        "roleRef": {"kind": "ClusterRole", "name": "self"}, "subjects": [{"kind": "Group", "name": "system:authenticated"}]})  # fmt: skip
+    await client.call(
+        "POST",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        {
+            "metadata": {"name": "self"},
+            "rules": [
+                {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews"], "verbs": ["create"]}
+            ],
+        },
+    )
+    await client.call(
+        "POST",
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        {
+            "metadata": {"name": "self"},
+            "roleRef": {"kind": "ClusterRole", "name": "self"},
+            "subjects": [{"kind": "Group", "name": "system:authenticated"}],
+        },
+    )
     assert (await caller.call("POST", url, own)).body["status"]["allowed"] is True
 
 

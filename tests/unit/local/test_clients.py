@@ -18,7 +18,7 @@ async def test_the_official_client_works_on_custom_objects(tmp_path: Path) -> No
     async with served(tmp_path) as (_, kubeconfig):
         await config.load_kube_config(str(kubeconfig))
         async with client.ApiClient() as api:
-            custom = client.CustomObjectsApi(api)
+            custom: Any = client.CustomObjectsApi(api)
             made = await custom.create_namespaced_custom_object(*GROUP, widget())
             patched = await custom.patch_namespaced_custom_object_status(
                 *GROUP, "a", {"status": {"state": "busy"}}, _content_type="application/merge-patch+json"
@@ -40,7 +40,7 @@ async def test_the_official_client_works_on_custom_objects(tmp_path: Path) -> No
                     if event["type"] == "DELETED":
                         break
             assert seen == ["MODIFIED", "DELETED"]
-            spaces = await client.CoreV1Api(api).list_namespace()
+            spaces: Any = await client.CoreV1Api(api).list_namespace()
             assert [space.metadata.name for space in spaces.items] == ["default"]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from tests.unit.local.widgets import Client, job_spec, served, widget
 
 KUBECTL = Path(sys.executable).parent / "kubectl"
-CONDITION = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+CONDITION: dict[str, object] = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
 
 @dataclass
@@ -42,6 +43,19 @@ class Kubectl:
 async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
     async with served(tmp_path) as (client, kubeconfig):
         yield Kubectl(client, kubeconfig)
+
+
+class Heard(Counter[tuple[str, str, str, str]]):
+    """Counts requests, and tells of watches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watch = asyncio.Event()
+
+    def __setitem__(self, key: tuple[str, str, str, str], value: int) -> None:
+        super().__setitem__(key, value)
+        if key[0] == "watch":
+            self.watch.set()
 
 
 def columns(text: str) -> list[list[str]]:
@@ -145,24 +159,23 @@ async def test_wait_for_a_condition_a_value_and_the_end(kubectl: Kubectl) -> Non
     await kubectl("create", "-f", "-", given=widget())
     objects = kubectl.client.objects
     kind = objects.resource("widgets.example.dev")
-
-    async def meanwhile(*args: str) -> None:
-        process = await kubectl.start("wait", "wd/a", "--timeout=30s", *args)
-        agent = "kubectl"
+    heard = kubectl.client.app.requests = Heard()
+    steps: list[tuple[str, dict[str, object] | None]] = [
+        ("condition=Ready", CONDITION),
+        ("jsonpath={.status.state}=busy", {"status": {"state": "busy"}}),
+        ("delete", None),
+    ]
+    for wanted, status in steps:
+        process = await kubectl.start("wait", "wd/a", "--timeout=30s", f"--for={wanted}")
         async with asyncio.timeout(30):
-            before = kubectl.client.app.requests["watch", "widgets", "", agent]
-            while kubectl.client.app.requests["watch", "widgets", "", agent] == before:
-                await asyncio.sleep(0.02)
-            change()
+            await heard.watch.wait()
+            heard.watch.clear()
+            if status is None:
+                objects.delete(kind, "default", "a")
+            else:
+                objects.patch(kind, "default", "a", status, subresource="status")
             out, err = await process.communicate()
-        assert process.returncode == 0, (out, err)
-
-    change = lambda: objects.patch(kind, "default", "a", CONDITION, subresource="status")  # noqa: E731
-    await meanwhile("--for=condition=Ready")
-    change = lambda: objects.patch(kind, "default", "a", {"status": {"state": "busy"}}, subresource="status")  # noqa: E731
-    await meanwhile("--for=jsonpath={.status.state}=busy")
-    change = lambda: objects.delete(kind, "default", "a")  # noqa: E731
-    await meanwhile("--for=delete")
+        assert process.returncode == 0, (wanted, out, err)
 
 
 async def test_delete_and_its_policies(kubectl: Kubectl) -> None:

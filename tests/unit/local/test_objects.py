@@ -121,7 +121,9 @@ def test_faults_that_keep_rules_from_running_say_so(objects: Objects) -> None:
     with pytest.raises(ApiError) as told:
         make(objects, spec={"owner": "ann", "size": 11})
     assert [c["message"] for c in told.value.status()["details"]["causes"]] == [
-        "Invalid value: 11: spec.size in body should be less than or equal to 10", "Invalid value: too big"]  # fmt: skip
+        "Invalid value: 11: spec.size in body should be less than or equal to 10",
+        "Invalid value: too big",
+    ]
 
 
 def test_status_and_spec_are_written_apart(objects: Objects) -> None:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a table of faults, one a line
 from typing import Any
 
 import pytest

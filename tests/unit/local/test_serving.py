@@ -1,3 +1,4 @@
+import base64
 import socket
 import ssl
 import stat
@@ -15,13 +16,13 @@ async def test_a_kubeconfig_is_all_a_client_needs(tmp_path: Path) -> None:
     async with served(tmp_path) as (_, kubeconfig):
         config = yaml.safe_load(kubeconfig.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        import base64
-
         context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
         headers = {"Authorization": f"Bearer {user['token']}"}
-        async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(ssl=context)) as session:
-            async with session.get(cluster["server"] + "/api/v1/namespaces") as answer:
-                names = [item["metadata"]["name"] for item in (await answer.json())["items"]]
+        async with (
+            aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(ssl=context)) as session,
+            session.get(cluster["server"] + "/api/v1/namespaces") as answer,
+        ):
+            names = [item["metadata"]["name"] for item in (await answer.json())["items"]]
         assert names == ["default"]
         assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
 

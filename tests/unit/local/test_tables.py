@@ -89,7 +89,13 @@ def test_events_and_bindings() -> None:
         "lastTimestamp": "2026-12-01T11:59:00Z",
     }
     assert cells("events", event) | {"Type": None} == {
-        "Name": "x", "Last Seen": "60s", "Type": None, "Reason": "Started", "Object": "pod/p", "Message": "hi"}  # fmt: skip
+        "Name": "x",
+        "Last Seen": "60s",
+        "Type": None,
+        "Reason": "Started",
+        "Object": "pod/p",
+        "Message": "hi",
+    }
     binding = {"roleRef": {"kind": "Role", "name": "r"}}
     assert cells("rolebindings.rbac.authorization.k8s.io", binding)["Role"] == "Role/r"
 

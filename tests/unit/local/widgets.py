@@ -187,9 +187,9 @@ class Client:
         sent = [{"type": "http.request", "body": data, "more_body": False}]
 
         async def receive() -> Any:
-            if sent:
-                return sent.pop()
-            await asyncio.Event().wait()
+            if not sent:
+                await asyncio.Event().wait()
+            return sent.pop()
 
         async def send(message: Any) -> None:
             await out.put(message)
