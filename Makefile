@@ -4,7 +4,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.complete
 
-.PHONY: help venv crds docs format lint unit integration test demo clean
+.PHONY: help venv crds docs format lint unit integration test demo bench clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -49,6 +49,9 @@ test: lint ## everything that must be green: lint, then all tests with their bra
 
 demo: $(STAMP) ## the whole story on real input, in about a minute
 	@$(BIN)/python -m examples.demo
+
+bench: $(STAMP) ## what a task costs, as ratios to a baseline in the same run
+	@$(BIN)/python -m tests.bench.spine
 
 clean: ## remove the environment and what tools left behind
 	rm -rf $(VENV) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist

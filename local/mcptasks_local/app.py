@@ -295,6 +295,10 @@ class App:
         for (verb, resource, subresource, code), count in sorted(self._codes.items()):
             labels = f'verb="{verb}",resource="{resource}",subresource="{subresource}",code="{code}"'
             lines.append(f"apiserver_request_total{{{labels}}} {count}")
+        lines.append("# TYPE mcptasks_api_requests_total counter")
+        for (verb, resource, subresource, agent), count in sorted(self.requests.items()):
+            labels = f'verb="{verb}",resource="{resource}",subresource="{subresource}",user_agent="{agent}"'
+            lines.append(f"mcptasks_api_requests_total{{{labels}}} {count}")
         return "\n".join(lines) + "\n"
 
 
