@@ -139,7 +139,7 @@ class Tasks(ClientExtension):
         return [ResultClaim(result_type="task", model=Handle, resolve=self._unresolved)]
 
     async def _unresolved(self, handle: Handle, context: ClaimContext) -> types.CallToolResult:
-        raise NotImplementedError("the demo polls itself: call with allow_claimed=True")
+        raise RuntimeError("the demo polls itself: call with allow_claimed=True")
 
 
 class ExtensionTask:

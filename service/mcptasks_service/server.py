@@ -15,6 +15,7 @@ from mcp_types import METHOD_NOT_FOUND, SERVER_INFO_META_KEY, CancelledNotificat
 from mcp_types import methods as schema
 
 from mcptasks_service.dialects import core, extension, sep1686
+from mcptasks_service.dialects.pages import page
 from mcptasks_service.dialects.tools import listed
 from mcptasks_service.errors import InvalidParams, ToolNotFound, shown
 from mcptasks_service.exchange import Exchange, SDKServer
@@ -115,16 +116,16 @@ class Methods:
     async def _list(self, ctx: Context, exchange: Exchange, params: Mapping[str, Any]) -> Answer:
         """A list request has no mark of its own in SEP-1686, and its own words would break a client of 2025-11-25."""
         if sep1686.marked(params) or ctx.protocol_version != core.VERSION:
-            return await sep1686.page(self._wire, exchange, params)
+            return await page(self._wire, exchange, params, sep1686.words)
         if exchange.caller.identified:
-            return await core.page(self._wire, exchange, params)
+            return await page(self._wire, exchange, params, core.words)
         # Nobody is identified: only tasks whose ids the session's client chose itself are the session's.
         if not self._wire.tasks.has_listed(exchange.caller):
             raise MCPError(
                 code=METHOD_NOT_FOUND,
                 message="tasks/list needs callers that can be told apart, and this server identifies nobody",
             )
-        return await sep1686.page(self._wire, exchange, params)
+        return await page(self._wire, exchange, params, sep1686.words)
 
     async def _cancelled(self, ctx: Context, params: CancelledNotificationParams) -> None:
         exchange = ctx.request

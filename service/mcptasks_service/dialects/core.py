@@ -15,7 +15,7 @@ from mcptasks_service.dialects.pace import poll_ms
 from mcptasks_service.errors import InvalidParams
 from mcptasks_service.exchange import Exchange
 from mcptasks_service.tasks import NewTask
-from mcptasks_service.wire import PAGE, Wire
+from mcptasks_service.wire import Wire
 
 VERSION = NAME = "2025-11-25"
 PLAIN = "plain"
@@ -95,14 +95,6 @@ async def result(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> M
         await exchange.prime(task.task_id, NAME)
         task = await follow.ended(exchange, wire.tasks, task, related(task.task_id)["_meta"])
     return await follow.answer(exchange.caller, wire.tasks, task, related(task.task_id))
-
-
-async def page(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``tasks/list``."""
-    found, after = await wire.tasks.list(exchange.caller, wire.cursors.unwrap(params.get("cursor")), PAGE)
-    now = wire.clock()
-    tasks = [words(task, poll_ms(wire.tasks, task, now)) for task in found]
-    return {"tasks": tasks, **({"nextCursor": wire.cursors.wrap(after)} if after else {})}
 
 
 async def cancel(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from mcptasks_service.dialects.pace import poll_ms
 from mcptasks_service.errors import InvalidParams, ResultNotReady
 from mcptasks_service.exchange import Exchange
 from mcptasks_service.tasks import NewTask
-from mcptasks_service.wire import PAGE, Wire
+from mcptasks_service.wire import Wire
 
 NAME = "sep-1686"
 TASK = "modelcontextprotocol.io/task"
@@ -79,14 +79,6 @@ async def result(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> M
     if task.state is not State.COMPLETED:
         raise ResultNotReady(task.task_id, task.state)
     return await follow.answer(exchange.caller, wire.tasks, task, related(task.task_id))
-
-
-async def page(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``tasks/list`` (R-2.3)."""
-    found, after = await wire.tasks.list(exchange.caller, wire.cursors.unwrap(params.get("cursor")), PAGE)
-    now = wire.clock()
-    tasks = [words(task, poll_ms(wire.tasks, task, now)) for task in found]
-    return {"tasks": tasks, **({"nextCursor": wire.cursors.wrap(after)} if after else {})}
 
 
 async def delete(wire: Wire, exchange: Exchange, params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -133,7 +133,7 @@ async def test_a_task_without_a_result_answers_the_call_with_an_error(
 
 @pytest.mark.req("R-2.3", "R-2.4")
 async def test_a_list_has_pages(replicas: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcptasks_service.dialects.sep1686.PAGE", 2)
+    monkeypatch.setattr("mcptasks_service.dialects.pages.PAGE", 2)
     client = await replicas.legacy()
     for name in "abc":
         await (await ask(client, name)).message()
