@@ -15,9 +15,10 @@ from mcptasks_local.admission import admit
 from mcptasks_local.applying import applied
 from mcptasks_local.errors import ApiError, Cause, Object
 from mcptasks_local.patches import APPLY, accepted, apply_patch
-from mcptasks_local.resources import BUILT_IN, Resource, of_definition
+from mcptasks_local.resources import BUILT_IN, Resource, established, of_definition
 from mcptasks_local.selectors import matcher
 from mcptasks_local.storage import Event, Storage
+from mcptasks_local.updates import specified, status_apart, unstamped
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _PROTECTED = ("default", "kube-system")
@@ -214,7 +215,7 @@ class Objects:
             old = self.get(resource, namespace, name)
             patched = apply_patch(copy.deepcopy(old), patch, content_type, custom=resource.custom is not None)
         item = self._envelope(resource, namespace, patched)
-        if applying and _unstamped(item) == _unstamped(old):
+        if applying and unstamped(item) == unstamped(old):
             return old  # nothing but the time of the apply is new
         return self._update(resource, old, item, subresource, dry_run, "Invalid" if strict else None)
 
@@ -301,7 +302,7 @@ class Objects:
             raise errors.modified(resource.group, resource.plural, name)
         if meta.get("name", name) != name:
             raise _misnamed(meta["name"], name)
-        item = _status_apart(resource, old, item, subresource)
+        item = status_apart(resource, old, item, subresource)
         meta = item["metadata"]
         if wrong := metadata.update_faults(meta, before):
             raise errors.invalid(resource.group, resource.kind, name, wrong)
@@ -312,7 +313,7 @@ class Objects:
             if field in before:
                 meta[field] = before[field]
         item = self._admitted(resource, item, old, strict=strict)
-        if _specified(item) != _specified(old) and "generation" in before:
+        if specified(item) != specified(old) and "generation" in before:
             item["metadata"]["generation"] = before["generation"] + 1
         if item == old or dry_run:
             return old if item == old else item
@@ -386,7 +387,7 @@ class Objects:
         if resource.id == CRDS:
             self._register(stored)
             if not (stored.get("status") or {}).get("conditions"):
-                stored = self._established(resource, stored)
+                stored = self._storage.put(CRDS, "", stored["metadata"]["name"], established(stored, self.now()))
         if resource.id == "namespaces" and "deletionTimestamp" not in stored["metadata"]:
             account, name = self.resource("serviceaccounts"), stored["metadata"]["name"]
             if self._storage.get(account.id, name, "default") is None:
@@ -432,21 +433,6 @@ class Objects:
         for resource in of_definition(crd):
             self._resources[resource.id] = resource
 
-    def _established(self, resource: Resource, crd: Object) -> Object:
-        conditions = [
-            {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": self.now()}
-            for kind, reason, message in (
-                ("NamesAccepted", "NoConflicts", "no conflicts found"),
-                ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-            )
-        ]
-        status = {
-            "conditions": conditions,
-            "acceptedNames": crd["spec"]["names"],
-            "storedVersions": [version["name"] for version in crd["spec"]["versions"] if version.get("storage")],
-        }
-        return self._storage.put(resource.id, "", crd["metadata"]["name"], {**copy.deepcopy(crd), "status": status})
-
     def _orphan(self, uid: str) -> None:
         for resource, item in self.dependents(uid):
             freed = copy.deepcopy(item)
@@ -473,33 +459,3 @@ async def _within(events: AsyncIterator[Event], namespace: str) -> AsyncIterator
     async for event in events:
         if event.object["metadata"].get("namespace") == namespace:
             yield event
-
-
-def _status_apart(resource: Resource, old: Object, item: Object, subresource: str | None) -> Object:
-    """A write to the object leaves the status as it was; a write to the status leaves all else."""
-    if not resource.status:
-        return item
-    if subresource == "status":
-        out = copy.deepcopy(old)
-        out["metadata"]["resourceVersion"] = item["metadata"].get("resourceVersion")
-        if not resource.custom:  # built-in kinds take these from a write to the status too
-            for field in ("labels", "annotations", "finalizers"):
-                out["metadata"].pop(field, None)
-                if field in item["metadata"]:
-                    out["metadata"][field] = item["metadata"][field]
-        source = item
-    else:
-        out, source = item, old
-    out.pop("status", None)
-    if "status" in source:
-        out["status"] = source["status"]
-    return out
-
-
-def _unstamped(item: Object) -> Object:
-    fields = [{**entry, "time": None} for entry in item["metadata"].get("managedFields") or ()]
-    return {**item, "metadata": {**item["metadata"], "managedFields": fields}}
-
-
-def _specified(item: Object) -> Object:
-    return {key: value for key, value in item.items() if key not in ("metadata", "status")}

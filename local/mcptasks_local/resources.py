@@ -1,5 +1,6 @@
 """The kinds that are served: a table of built-in ones, and those that stored CustomResourceDefinitions add."""
 
+import copy
 from dataclasses import dataclass, field
 
 from mcptasks_local.errors import Object
@@ -121,3 +122,21 @@ def of_definition(definition: Object) -> list[Resource]:
         for version in spec["versions"]
         if version.get("served", True)
     ]
+
+
+def established(definition: Object, now: str) -> Object:
+    """A CustomResourceDefinition as it is once its kinds are served."""
+    conditions = [
+        {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now}
+        for kind, reason, message in (
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        )
+    ]
+    spec = definition["spec"]
+    status = {
+        "conditions": conditions,
+        "acceptedNames": spec["names"],
+        "storedVersions": [version["name"] for version in spec["versions"] if version.get("storage")],
+    }
+    return {**copy.deepcopy(definition), "status": status}
