@@ -56,5 +56,8 @@ def operator(kubeconfig: str, namespace: str, port: int, service_port: int) -> P
             "MCPTASKS_HOST": "127.0.0.1",
             "MCPTASKS_PORT": str(port),
             "MCPTASKS_WORKER_URL": f"http://127.0.0.1:{service_port}",
+            # Paced for a cluster's controller manager otherwise; the one here starts well over a hundred a second.
+            "MCPTASKS_STARTS_PER_SECOND": "100",
+            "MCPTASKS_START_BURST": "100",
         },
     )
