@@ -39,14 +39,14 @@ class Operator:
         self.feed = Feed(self.store, self.metrics, time.monotonic)
         self.expiry = Expiry(api, self.store, self.metrics, clock, settings.deletes_per_second)
         self.audit = Audit(api, self.store, self.feed, self.metrics, settings.namespaces, time.monotonic)
-        self._ready = Ready(api, self.store, clock, settings.worker_url)
+        self._ready = Ready(api, self.store, clock, settings.surroundings)
         self._executor = Executor(
             api,
             self.store,
             self.metrics,
             Pace(settings.starts_per_second, settings.start_burst, time.monotonic),
             clock,
-            settings.worker_url,
+            settings.surroundings,
         )
         self._lease = self._new_lease()
         self.synced = asyncio.Event()

@@ -49,6 +49,7 @@ from mcptasks_operator.outcome import Log, Outcome, outcome, wants_log
 from mcptasks_operator.pace import Pace
 from mcptasks_operator.slots import Key
 from mcptasks_operator.store import Store
+from mcptasks_operator.surroundings import Surroundings
 
 logger = logging.getLogger(__name__)
 
@@ -72,10 +73,10 @@ class Executor:
         metrics: Metrics,
         pace: Pace[Key],
         clock: Callable[[], float],
-        worker_url: str,
+        surroundings: Surroundings,
     ) -> None:
         self._api, self._store, self._metrics, self._pace = api, store, metrics, pace
-        self._clock, self._worker_url = clock, worker_url
+        self._clock, self._surroundings = clock, surroundings
 
     async def execute(self, task: TaskRecord, action: Action, failures: int = 0) -> float | None:
         """Do it. The seconds after which to look at the task again; None = when there is news.
@@ -149,7 +150,7 @@ class Executor:
             return 0.0
         arguments = fresh["spec"]["request"].get("arguments", "{}")
         try:
-            body = build_job(task, arguments, tool.spec, attempt, self._worker_url)
+            body = build_job(task, arguments, tool.spec, attempt, self._surroundings)
         except InvalidValue as error:
             await self._fail(task, Reason.TOOL_INVALID, f"tool {task.tool}: {error}")
             return None

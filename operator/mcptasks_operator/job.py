@@ -22,6 +22,7 @@ from mcptasks_crds.result import owner_reference
 from mcptasks_crds.times import seconds
 from mcptasks_crds.tool import ToolSpec, tool_container
 from mcptasks_operator.arguments import ANNOTATION, ANNOTATION_LIMIT, FILE, variables
+from mcptasks_operator.surroundings import Surroundings
 
 MOUNT = "/mcptasks"
 VOLUME = "mcptasks"
@@ -67,7 +68,7 @@ def arguments_secret(task: TaskRecord, arguments: str) -> Object:
     }
 
 
-def build_job(task: TaskRecord, arguments: str, tool: ToolSpec, attempt: int, worker_url: str) -> Object:
+def build_job(task: TaskRecord, arguments: str, tool: ToolSpec, attempt: int, surroundings: Surroundings) -> Object:
     """The Job to create. Its name is derived, so that making it twice meets 409; it never retries by itself.
 
     ``arguments`` is the exact JSON text. The deadline is a fence for when the operator is away: the operator itself
@@ -91,22 +92,24 @@ def build_job(task: TaskRecord, arguments: str, tool: ToolSpec, attempt: int, wo
             "completions": 1,
             "parallelism": 1,
             "activeDeadlineSeconds": min(deadline, LONGEST),
-            "template": _template(task, arguments, tool, marks, worker_url),
+            "template": _template(task, arguments, tool, marks, surroundings),
         },
     }
 
 
-def build_pod(tool: ToolSpec, task: TaskRecord, worker_url: str) -> Object:
+def build_pod(tool: ToolSpec, task: TaskRecord, surroundings: Surroundings) -> Object:
     """A pod as such a Job would make it, for a dry run.
 
     Raises:
         InvalidValue: the tool's template has no container.
     """
-    template = _template(task, "{}", tool, labels(task, 1), worker_url)
+    template = _template(task, "{}", tool, labels(task, 1), surroundings)
     return {"metadata": {"generateName": "mct-try-", **template["metadata"]}, "spec": template["spec"]}
 
 
-def _template(task: TaskRecord, arguments: str, tool: ToolSpec, marks: dict[str, str], worker_url: str) -> Object:
+def _template(
+    task: TaskRecord, arguments: str, tool: ToolSpec, marks: dict[str, str], surroundings: Surroundings
+) -> Object:
     template: Object = copy.deepcopy(tool.job.template)
     container = tool_container(template)
     if container is None:
@@ -119,7 +122,7 @@ def _template(task: TaskRecord, arguments: str, tool: ToolSpec, marks: dict[str,
 
     spec = template["spec"]
     spec["restartPolicy"] = "Never"
-    spec["automountServiceAccountToken"] = False
+    surroundings.apply(spec)
     spec.setdefault("terminationGracePeriodSeconds", GRACE_SECONDS)
     spec["volumes"] = [*(spec.get("volumes") or []), _volume(_secret_name(task) if secret else None)]
 
@@ -128,7 +131,7 @@ def _template(task: TaskRecord, arguments: str, tool: ToolSpec, marks: dict[str,
     container["volumeMounts"] = [*(container.get("volumeMounts") or []), mount]
     ours = {
         "MCPTASKS_TASK": task.name,
-        "MCPTASKS_URL": worker_url,
+        "MCPTASKS_URL": surroundings.worker_url,
         "MCPTASKS_TOKEN_FILE": f"{MOUNT}/{TOKEN_FILE}",
         "MCPTASKS_ARGUMENTS": f"{MOUNT}/{FILE}",
         "MCPTASKS_TERMINATION_LOG": container.get("terminationMessagePath") or TERMINATION_LOG,

@@ -23,6 +23,7 @@ from mcptasks_operator.job import build_pod
 from mcptasks_operator.observe import ToolState, read_tool
 from mcptasks_operator.slots import Key
 from mcptasks_operator.store import Store
+from mcptasks_operator.surroundings import Surroundings
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +55,8 @@ class Verdict:
 class Ready:
     """``clock`` is epoch seconds."""
 
-    def __init__(self, api: Api, store: Store, clock: Callable[[], float], worker_url: str) -> None:
-        self._api, self._store, self._clock, self._worker_url = api, store, clock, worker_url
+    def __init__(self, api: Api, store: Store, clock: Callable[[], float], surroundings: Surroundings) -> None:
+        self._api, self._store, self._clock, self._surroundings = api, store, clock, surroundings
         self._dirty: dict[Key, None] = {}
         self._wake = asyncio.Event()
         self._again: dict[Key, float] = {}
@@ -146,7 +147,7 @@ class Ready:
                 return Verdict("False", "SchemaInvalid", f"spec.{field} is no JSON Schema 2020-12: {wrong}")
         try:
             await self._api.create(
-                POD, tool.namespace, build_pod(tool.spec, _sample(tool), self._worker_url), dry_run=True
+                POD, tool.namespace, build_pod(tool.spec, _sample(tool), self._surroundings), dry_run=True
             )
         except InvalidValue as error:
             return Verdict("False", "TemplateInvalid", str(error))

@@ -1,10 +1,12 @@
 """Settings of the operator, from environment variables that begin with MCPTASKS_."""
 
 import socket
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from mcptasks_operator.surroundings import Surroundings
 
 
 class Settings(BaseSettings):
@@ -22,6 +24,12 @@ class Settings(BaseSettings):
     """Namespaces to serve, with commas between them; empty = all, which needs a ClusterRole."""
     worker_url: str = "http://mcptasks-service:8080"
     """Where the pods of tasks reach the worker API."""
+    tool_service_account: str | None = None
+    """ServiceAccount of a tool's pod whose template names none; without it the namespace's default. No token of it is
+    mounted but the one for the worker API."""
+    pod_security: Literal["restricted", "none"] = "restricted"
+    """What a tool's template that says nothing of security means. restricted: user 65532, no privileges, no
+    capabilities, the runtime's seccomp profile. none: what the image and the cluster say."""
     host: str = "0.0.0.0"
     """Address of /healthz, /readyz and /metrics."""
     port: int = Field(default=8081, ge=0, le=65535)
@@ -61,7 +69,12 @@ class Settings(BaseSettings):
     def _split(cls, value: Any) -> Any:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
-    @field_validator("lease_name")
+    @field_validator("lease_name", "tool_service_account")
     @classmethod
     def _empty_is_none(cls, value: str | None) -> str | None:
         return value or None
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What every tool's pod gets."""
+        return Surroundings(self.worker_url, self.tool_service_account, self.pod_security == "restricted")

@@ -19,6 +19,7 @@ from mcptasks_operator.observe import read_job, read_pod, read_tool
 from mcptasks_operator.pace import Pace
 from mcptasks_operator.slots import Key
 from mcptasks_operator.store import Store
+from mcptasks_operator.surroundings import Surroundings
 
 from .cluster import NAMESPACE, START, FakeApi
 from .objects import (
@@ -50,7 +51,9 @@ class World:
         self.metrics = Metrics()
         pace: Pace[Key] = Pace(starts, 0 if starts == 1 else 100, lambda: self.api.now)
         real: Api = self.api  # type: ignore[assignment]
-        self.executor = Executor(real, self.store, self.metrics, pace, lambda: self.api.now, "http://service")
+        self.executor = Executor(
+            real, self.store, self.metrics, pace, lambda: self.api.now, Surroundings("http://service")
+        )
         self.task(status=None)
         self.store.put_tool(
             read_tool(self.api.add(TOOL, tool_object(job={"template": tool_template(), "logLimit": 100})))

@@ -7,14 +7,16 @@ from mcptasks_crds.errors import InvalidValue
 from mcptasks_crds.names import LABEL_MANAGED_BY, LABEL_TASK, LABEL_TASK_UID
 from mcptasks_operator.arguments import ANNOTATION, ANNOTATION_LIMIT
 from mcptasks_operator.job import LONGEST, arguments_secret, build_job, build_pod, needs_secret
+from mcptasks_operator.surroundings import Surroundings
 
 from .objects import TEMPLATE, task, tool_spec
 
 URL = "http://service:8080"
+PLAIN = Surroundings(URL, restricted=False)
 
 
 def built(arguments: str = "{}", attempt: int = 1, **spec: Any) -> dict[str, Any]:
-    return build_job(task(), arguments, tool_spec(**spec), attempt, URL)
+    return build_job(task(), arguments, tool_spec(**spec), attempt, PLAIN)
 
 
 def pod_spec(job: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def test_what_the_template_says_stands_and_the_tool_is_not_changed() -> None:
         },
     }
     spec = tool_spec(job={"template": template})
-    job = build_job(task(), "{}", spec, 1, URL)
+    job = build_job(task(), "{}", spec, 1, PLAIN)
     meta = job["spec"]["template"]["metadata"]
     assert (meta["labels"]["team"], meta["labels"][LABEL_TASK]) == ("a", task().name)
     assert meta["annotations"]["note"] == "b"
@@ -138,7 +140,7 @@ def test_a_template_without_a_container_is_refused() -> None:
 
 
 def test_the_dry_run_pod_is_the_jobs_pod() -> None:
-    pod = build_pod(tool_spec(), task(), URL)
+    pod = build_pod(tool_spec(), task(), PLAIN)
     job = built()
     assert pod["spec"] == job["spec"]["template"]["spec"]
     assert pod["metadata"]["generateName"]

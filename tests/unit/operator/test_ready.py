@@ -11,6 +11,7 @@ from mcptasks_crds.kinds import TOOL
 from mcptasks_operator import ready
 from mcptasks_operator.observe import read_tool
 from mcptasks_operator.ready import AGAIN_SECONDS, COUNTS_AFTER, Ready, schema_fault
+from mcptasks_operator.surroundings import Surroundings
 
 from .cluster import NAMESPACE, FakeApi
 from .edges import Clock, Edges, until
@@ -29,7 +30,7 @@ class Bench:
         self.tool = self.api.add(TOOL, tool_object(**spec))
         self.edges.store.put_tool(read_tool(self.tool))
         self.edges.store.open_slots()
-        self.ready = Ready(self.api, self.edges.store, self.clock, "http://worker")  # type: ignore[arg-type]
+        self.ready = Ready(self.api, self.edges.store, self.clock, Surroundings("http://worker"))  # type: ignore[arg-type]
 
     @property
     def status(self) -> Mapping[str, Any]:
