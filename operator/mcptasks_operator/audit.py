@@ -43,6 +43,9 @@ class Audit:
         self._api, self._store, self._feed, self._metrics, self._clock = api, store, feed, metrics, clock
         self._namespaces: list[str | None] = list(namespaces) or [None]
         self._unseen: dict[str, tuple[str, float]] = {}
+        self._answered = clock()
+        metrics.watch_lag.set_function(lambda: self.lag)
+        metrics.audit_age.set_function(lambda: clock() - self._answered)
 
     @property
     def lag(self) -> float:
@@ -99,6 +102,7 @@ class Audit:
                 logger.info("audit: %d %s were gone unnoticed", len(before), kind.plural)
             self._metrics.repairs.labels(kind=kind.name).inc(len(before))
             logger.debug("audit: %d %s were news", news, kind.plural)
+        self._answered = self._clock()
 
     async def pulse(self) -> None:
         """See whether the watches have brought what the unfinished tasks, their Jobs and pods, and the tools are.
@@ -118,6 +122,7 @@ class Audit:
                     first = self._unseen.get(uid, (version, now))
                     unseen[uid] = first if mine is None or later(first[0], mine) else (version, now)
         self._unseen = unseen
+        self._answered = now
 
     def _known(self, kind: Kind) -> dict[str, Known]:
         """What the store holds, by uid."""

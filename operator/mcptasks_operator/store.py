@@ -44,6 +44,7 @@ class Store:
         self.states: Counter[tuple[str, State]] = Counter()
         """Tasks by tool and state."""
         self._tasks: dict[Key, TaskRecord] = {}
+        self._unfinished: dict[Key, TaskRecord] = {}
         self._keys: dict[str, Key] = {}
         self._tools: dict[Key, ToolState] = {}
         self._jobs: dict[str, dict[str, JobState]] = {}
@@ -57,6 +58,10 @@ class Store:
     def tasks(self) -> Iterator[TaskRecord]:
         """All tasks."""
         return iter(self._tasks.values())
+
+    def unfinished(self) -> Iterator[TaskRecord]:
+        """The tasks that have not ended: few, where 100,000 that have are kept."""
+        return iter(self._unfinished.values())
 
     def tools(self) -> Iterator[ToolState]:
         """All tools."""
@@ -107,6 +112,10 @@ class Store:
             if old.uid != task.uid:
                 self._forget(old)
         self._tasks[task.key] = task
+        if task.terminal:
+            self._unfinished.pop(task.key, None)
+        else:
+            self._unfinished[task.key] = task
         self._keys[task.uid] = task.key
         self._count(task, 1)
         self._place(task)
@@ -120,6 +129,7 @@ class Store:
         if old is None or old.uid != uid:
             return None
         del self._tasks[key]
+        self._unfinished.pop(key, None)
         self._count(old, -1)
         self._forget(old)
         return old

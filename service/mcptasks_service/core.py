@@ -69,7 +69,12 @@ async def running(settings: Settings, clock: Callable[[], float] = time.time) ->
         results = Results(api, settings.result_cache)
         progress = ProgressWriter(store, settings.progress_seconds, clock)
         for name, informer in (("tasks", tasks), ("tools", tools)):
-            metrics.informer(name, informer.__len__, lambda i=informer: clock() - i.last_event)  # type: ignore[misc]
+            metrics.informer(
+                name,
+                informer.__len__,
+                age=lambda i=informer: clock() - i.last_event,  # type: ignore[misc]
+                connected=lambda i=informer: i.connected,  # type: ignore[misc]
+            )
         core = Core(
             api=api,
             tasks=Tasks(
@@ -89,6 +94,7 @@ async def running(settings: Settings, clock: Callable[[], float] = time.time) ->
             informers=(tasks, tools),
             clock=clock,
         )
+        metrics.ready.set_function(lambda: core.ready()[0])
         with tasks.listen(None, index.changed):
             watches = [asyncio.create_task(tasks.run()), asyncio.create_task(tools.run())]
             try:

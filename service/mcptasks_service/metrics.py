@@ -62,10 +62,24 @@ class Metrics:
             registry=registry,
         )
 
-    def informer(self, kind: str, size: Callable[[], float], age: Callable[[], float]) -> None:
-        """Show how many objects of ``kind`` are known, and how many seconds ago the API server last said anything."""
+        self.connected = Gauge(
+            "mcptasks_service_watch_connected",
+            "1 while a watch is open and has brought something, 0 while the API server is away.",
+            ["kind"],
+            registry=registry,
+        )
+        self.ready = Gauge(
+            "mcptasks_service_ready", "1 once this replica can answer, which it then goes on to do.", registry=registry
+        )
+
+    def informer(
+        self, kind: str, size: Callable[[], float], age: Callable[[], float], connected: Callable[[], bool]
+    ) -> None:
+        """Show how many objects of ``kind`` are known, how many seconds ago the API server last said anything, and
+        whether the watch is open."""
         self.objects.labels(kind=kind).set_function(size)
         self.watch_age.labels(kind=kind).set_function(age)
+        self.connected.labels(kind=kind).set_function(connected)
 
     def render(self) -> bytes:
         """The metrics in Prometheus' text format."""

@@ -129,3 +129,22 @@ async def test_pulses_and_full_lists_go_on_through_faults() -> None:
     await until(filled_in)
     run.cancel()
     assert edges.store.task((NAMESPACE, f"t-{1:040x}")) is not None
+
+
+async def test_lag_and_the_time_since_the_last_answer_are_shown() -> None:
+    edges = filled()
+    value = edges.metrics.registry.get_sample_value
+    edges.clock.now += 5
+    assert value("mcptasks_operator_audit_age_seconds") == 5
+    await edges.audit.full()
+    assert value("mcptasks_operator_audit_age_seconds") == 0
+    edges.api.change(TASK, f"t-{1:040x}", working())
+    edges.clock.now += 7
+    await edges.audit.pulse()
+    edges.clock.now += 3
+    assert value("mcptasks_operator_audit_age_seconds") == 3
+    assert value("mcptasks_operator_watch_lag_seconds") == 3
+    edges.api.faults["list mcptasks"] = [DOWN]
+    with pytest.raises(ApiFailure):
+        await edges.audit.pulse()
+    assert value("mcptasks_operator_audit_age_seconds") == 3

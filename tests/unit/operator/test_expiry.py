@@ -15,6 +15,7 @@ from mcptasks_operator.metrics import Metrics
 from mcptasks_operator.store import Store
 
 from .cluster import START, FakeApi
+from .edges import until
 from .objects import ended, task, task_object
 
 KEY = task().key
@@ -164,3 +165,46 @@ async def test_deletions_keep_to_their_rate(world: World) -> None:
         await asyncio.sleep(0.05)
         assert len(slow.store) >= 5
         await slow.until(left=0)
+
+
+async def test_what_can_not_be_deleted_shows_as_late_until_it_is_gone(world: World) -> None:
+    world.add(1, START - 30)
+    assert world.expiry.late == 0, "a follower deletes nothing"
+    world.api.faults["delete mcptasks"] = [ApiFailure(0, "Unreachable", "away")]
+    async with world.running():
+        await until(lambda: world.api.requests and len(world.expiry))
+        assert world.expiry.late == 30
+        world.api.now += 10
+        world.add(2, START - 1)  # wakes it
+        await world.until(left=0)
+        await until(lambda: world.expiry.late == 0)
+
+
+async def test_one_that_waits_for_its_time_is_not_late(world: World) -> None:
+    async with world.running():
+        world.add(1, START + 60)
+        await asyncio.sleep(0)
+        assert world.expiry.late == 0
+        assert world.metrics.registry.get_sample_value("mcptasks_operator_expiry_late_seconds") == 0
+
+
+async def test_one_that_somebody_else_removed_while_it_failed_is_late_no_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAUSE", 0.0)
+    world.add(1, START - 30)
+    world.api.faults["delete mcptasks"] = [ApiFailure(0, "Unreachable", "away")]
+    world.api.before["delete mcptasks"] = lambda: world.store.drop_task(KEY, task(1).uid)
+    async with world.running():
+        await until(lambda: world.api.requests and not len(world.expiry))
+        assert world.expiry.late == 0
+
+
+def test_a_follower_s_heap_does_not_grow_with_the_past(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SPARE", 10)
+    for number in range(200):
+        world.add(number, START + number)
+        if number < 190:
+            world.store.drop_task(task(number).key, f"task-{number}")
+    assert len(world.store) == 10
+    assert len(world.expiry) <= 2 * 10 + 10

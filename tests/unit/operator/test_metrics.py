@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from mcptasks_crds.lifecycle import State
+from mcptasks_crds.times import render
 from mcptasks_operator.observe import read_tool
 
+from .cluster import START
 from .edges import Edges
-from .objects import ended, job, task, tool_object
+from .objects import condition, ended, job, task, tool_object, working
 
 
 def scraped(edges: Edges) -> dict[str, float]:
@@ -17,7 +20,7 @@ def scraped(edges: Edges) -> dict[str, float]:
 
 def edges_with(*tasks: Any, **tool: Any) -> Edges:
     edges = Edges()
-    edges.metrics.store(edges.store, lambda: 7)
+    edges.metrics.store(edges.store, lambda: 7, lambda: START + 100)
     edges.store.put_tool(read_tool(tool_object(**tool)))
     for one in tasks:
         edges.store.put_task(one)
@@ -38,7 +41,7 @@ def test_concurrency_is_shown_used_waiting_and_allowed() -> None:
     edges = edges_with(task(1), task(2), task(3), concurrency={"total": 2})
     edges.store.put_job(job(1))
     seen = scraped(edges)
-    labels = '{namespace="team-a",tool="echo"}'
+    labels = '{tool="echo",tool_namespace="team-a"}'
     assert seen[f"mcptasks_operator_concurrency_used{labels}"] == 2
     assert seen[f"mcptasks_operator_concurrency_waiting{labels}"] == 1
     assert seen[f"mcptasks_operator_concurrency_allowed{labels}"] == 2
@@ -62,3 +65,36 @@ def test_the_age_of_each_watch_is_shown() -> None:
     seen = scraped(edges)
     assert seen['mcptasks_operator_watch_age_seconds{kind="MCPTask"}'] == 3
     assert seen['mcptasks_operator_watch_age_seconds{kind="Job"}'] == 5
+
+
+@pytest.mark.fault("O12")
+def test_every_state_that_is_no_end_shows_the_age_of_its_oldest_task() -> None:
+    asked = working(state="input_required", inputs={"q": {"request": {}, "askedAt": render(START + 30)}})
+    edges = edges_with(
+        task(1),
+        task(2, created=START + 50),
+        task(3, status=working(number=3)),
+        task(4, status=asked),
+        task(5, status=ended()),
+    )
+    seen = scraped(edges)
+    labels = 'tool="echo",tool_namespace="team-a"'
+    ages = {
+        state: seen.get(f'mcptasks_operator_oldest_task_seconds{{state="{state}",{labels}}}')
+        for state in (str(state) for state in State)
+    }
+    assert ages == {state: {"submitted": 100, "working": 99, "input_required": 70}.get(state) for state in ages}
+
+
+def test_an_attempt_beyond_its_time_outs_is_overdue() -> None:
+    edges = edges_with(task(1, status=working()), timeouts={"start": "10s", "run": "60s"})
+    edges.store.put_job(job(1, created=START + 5))
+    assert scraped(edges)['mcptasks_operator_overdue_seconds{tool="echo",tool_namespace="team-a"}'] == 25
+
+
+def test_a_tool_shows_whether_it_is_ready() -> None:
+    name = 'mcptasks_operator_tool_ready{tool="echo",tool_namespace="team-a"}'
+    assert name not in scraped(edges_with())
+    ready = condition("Ready", "DryRun")
+    assert scraped(edges_with(status={"conditions": [ready]}))[name] == 1
+    assert scraped(edges_with(status={"conditions": [{**ready, "status": "False"}]}))[name] == 0

@@ -63,6 +63,14 @@ async def test_the_informers_are_seen_in_the_metrics() -> None:
         assert 'mcptasks_service_informer_objects{kind="tasks"} 1.0' in text
         assert 'mcptasks_service_informer_objects{kind="tools"} 1.0' in text
         assert 'mcptasks_service_watch_age_seconds{kind="tools"} 7.0' in text
+        assert "mcptasks_service_ready 1.0" in text
+        tasks, tools = parts.core.informers
+        tasks.connected, tools.connected = True, False
+        tools.synced.clear()
+        text = parts.core.metrics.render().decode()
+        assert 'mcptasks_service_watch_connected{kind="tasks"} 1.0' in text
+        assert 'mcptasks_service_watch_connected{kind="tools"} 0.0' in text
+        assert "mcptasks_service_ready 0.0" in text
 
 
 async def test_a_replica_may_start_while_the_api_server_is_away() -> None:
