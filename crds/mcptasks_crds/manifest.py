@@ -10,12 +10,15 @@ from mcptasks_crds import rules
 from mcptasks_crds.kinds import GROUP, RESULT, TASK, TOOL, VERSION, Kind
 from mcptasks_crds.model import Model
 from mcptasks_crds.result import MCPTaskResult
-from mcptasks_crds.task import MCPTask, TaskSpec
+from mcptasks_crds.revision import ANNOTATION, REVISION
+from mcptasks_crds.task import MCPTask, Owner, TaskSpec
 from mcptasks_crds.tool import MCPTool
 
 FOLDER = Path(str(files("mcptasks_crds"))) / "manifests"
 _DROPPED = {"title", "$defs", "additionalProperties"}
 _MUTABLE = {"cancel", "retention"}
+_CALLERS = ("origin", "plain", "call")
+"""Fields of a task that tell which request of a client made it."""
 
 
 def schema_of(model: type[Model]) -> dict[str, Any]:
@@ -93,7 +96,11 @@ def _crd(
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.plural}.{GROUP}", "labels": {"app.kubernetes.io/part-of": "mcptasks"}},
+        "metadata": {
+            "name": f"{kind.plural}.{GROUP}",
+            "labels": {"app.kubernetes.io/part-of": "mcptasks"},
+            "annotations": {ANNOTATION: str(REVISION)},
+        },
         "spec": {
             "group": GROUP,
             "scope": "Namespaced",
@@ -119,7 +126,7 @@ def task_crd() -> dict[str, Any]:
         short=["mct"],
         columns=[
             column("Tool", ".spec.request.name", "What it runs."),
-            column("State", ".status.state", "Where it is; empty means submitted."),
+            column("State", ".status.state", "Where it is."),
             column("Reason", ".status.reason", "Why."),
             column("Progress", ".status.progress.text", "How far it is."),
             # Not ``date``: kubectl prints a date in the future as <invalid>.
@@ -136,10 +143,12 @@ def task_crd() -> dict[str, Any]:
             rules.kept_at_end("result"),
             rules.kept_at_end("finishedAt"),
             rules.derived_name(),
+            rules.short_name(),
         ),
         spec_rules=(
             *(rules.immutable(field) for field in fields if field not in _MUTABLE),
             rules.set_once("cancel"),
+            rules.made_by_hand([field.alias for field in Owner.model_fields.values() if field.alias], _CALLERS),
         ),
     )
 

@@ -9,8 +9,9 @@ class Reason(StrEnum):
     # Waiting.
     CONCURRENCY_LIMIT = "ConcurrencyLimit"  # the tool, or the owner's share of it, is full: first come, first served
     QUOTA_EXCEEDED = "QuotaExceeded"  # the namespace's quota leaves no room for the pod now
-    TOOL_NOT_FOUND = "ToolNotFound"  # no MCPTool of that name: the task failed
+    TOOL_NOT_FOUND = "ToolNotFound"  # no MCPTool of that name: the task failed, or, made by hand, still waits for it
     TOOL_INVALID = "ToolInvalid"  # the API server refused the Job that the tool's template makes
+    ARGUMENTS_INVALID = "ArgumentsInvalid"  # made by hand, with arguments that the tool does not take: nothing ran
     # Running.
     JOB_CREATED = "JobCreated"  # the Job exists; its pod is on its way
     RUNNING = "Running"  # the pod's tool container runs
@@ -22,7 +23,7 @@ class Reason(StrEnum):
     # Ends that the work can't be blamed for.
     IMAGE_PULL = "ImagePull"  # the image could not be pulled before the start time-out
     UNSCHEDULABLE = "Unschedulable"  # no node took the pod before the start time-out
-    START_ERROR = "StartError"  # the container could not be started: no such program, a missing Secret
+    START_ERROR = "StartError"  # the container could not be started: no such program, a missing Secret or volume
     START_TIMEOUT = "StartTimeout"  # nothing ran before the start time-out, for no reason that the pod names
     POD_NOT_CREATED = "PodNotCreated"  # quota, Pod Security or a missing ServiceAccount refused the pod
     OUT_OF_MEMORY = "OutOfMemory"  # the kernel killed it at its memory limit

@@ -22,6 +22,7 @@ class TaskRecord:
     uid: str
     resource_version: str
     task_id: str
+    """spec.taskId, else metadata.uid."""
     owner_key: str
     tool: str
     created: float
@@ -61,6 +62,16 @@ class TaskRecord:
         return self.state.terminal
 
     @property
+    def by_hand(self) -> bool:
+        """Whether it was made with kubectl or the like: it has no id but its uid, and nobody owns it."""
+        return self.task_id == self.uid
+
+    @property
+    def short_name(self) -> str:
+        """The name as logs show it."""
+        return self.name if self.by_hand else self.name[:10]
+
+    @property
     def owner(self) -> str:
         """The owner's label value, fit for logs: it does not tell who it is."""
         return owner_hash(self.owner_key)
@@ -96,7 +107,7 @@ def record(task: Mapping[str, Any]) -> TaskRecord:
         name=meta["name"],
         uid=meta["uid"],
         resource_version=meta["resourceVersion"],
-        task_id=spec["taskId"],
+        task_id=spec.get("taskId") or meta["uid"],
         owner_key=owner_key(Owner.model_validate(spec.get("owner") or {})),
         tool=spec["request"]["name"],
         created=_time(spec.get("createdAt")) or stored,

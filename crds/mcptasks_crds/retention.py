@@ -1,10 +1,23 @@
 """How long a task is kept: SEP-1686's keepAlive (from the end) and the later dialects' ttl (from creation)."""
 
-from mcptasks_crds.task import Retention
+from mcptasks_crds.task import MILLISECONDS_LIMIT, Retention
+from mcptasks_crds.times import milliseconds
+from mcptasks_crds.tool import ToolRetention
 
 TTL_FLOOR = 60.0
 """Seconds that a finished ttl task is kept at least: a ttl that ran out while the work went on must not take the
 result away from who waits for it."""
+
+
+def span(duration: str | None) -> int | None:
+    """A duration of a tool in milliseconds; ten digits of days are cut to what a task can hold."""
+    return None if duration is None else min(milliseconds(duration), MILLISECONDS_LIMIT)
+
+
+def default_retention(limits: ToolRetention) -> Retention | None:
+    """How long a tool keeps a task whose maker said nothing; None = for ever."""
+    spans = [ms for ms in (span(limits.default), span(limits.max)) if ms is not None]
+    return Retention(after="Finish", milliseconds=min(spans)) if spans else None
 
 
 def expires_at(retention: Retention | None, created: float, finished: float) -> float | None:

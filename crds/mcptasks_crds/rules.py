@@ -3,6 +3,8 @@
 They stand at the root of the schema: a rule on ``status`` alone is skipped when the whole status is removed.
 """
 
+from collections.abc import Iterable
+
 from mcptasks_crds.lifecycle import MOVES
 from mcptasks_crds.names import TASK_NAME_PATTERN
 
@@ -28,7 +30,7 @@ def immutable(field: str, message: str | None = None) -> Rule:
     return {
         "rule": f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
         "reason": "FieldValueForbidden",
-        "message": message or f"{field} cannot be changed",
+        "message": message or f"{field} cannot be changed; make another task",
         "fieldPath": f".{field}",
     }
 
@@ -65,8 +67,27 @@ def completed_has_result() -> Rule:
 
 
 def derived_name() -> Rule:
-    """CEL can't hash, so only the form of the derived name can be checked."""
+    """A task with an id of its own has the name that follows from it, and no other task has such a name.
+
+    CEL can't hash, so only the form can be checked.
+    """
     return {
-        "rule": f"self.metadata.name.matches('{TASK_NAME_PATTERN}')",
-        "message": "metadata.name must be t- and the first 40 hex digits of sha256(owner key, NUL, taskId)",
+        "rule": f"has(self.spec.taskId) == self.metadata.name.matches('{TASK_NAME_PATTERN}')",
+        "message": "a task made by hand has no spec.taskId, and any name; one with spec.taskId must be named t- and "
+        "the first 40 hex digits of sha256(owner key, NUL, taskId)",
     }
+
+
+def made_by_hand(owner_fields: Iterable[str], others: Iterable[str]) -> Rule:
+    """Without an id of its own a task belongs to nobody: what says whose it is, or which request made it, is absent."""
+    owned = [f"has(self.owner) && has(self.owner.{field})" for field in owner_fields]
+    wrong = " || ".join([*owned, *(f"has(self.{field})" for field in others)])
+    return {
+        "rule": f"has(self.taskId) || !({wrong})",
+        "message": f"a task made by hand, that is without taskId, can't have an owner, {', '.join(others)}",
+    }
+
+
+def short_name() -> Rule:
+    """The name is a label of the task's Job and pod, where 63 characters fit."""
+    return {"rule": "size(self.metadata.name) <= 63", "message": "metadata.name may have 63 characters at most"}

@@ -63,10 +63,11 @@ class Cancel(Model):
 
 
 class TaskSpec(Model):
-    """What to run, for whom, and how long to keep it. Immutable but for cancel and retention."""
+    """What to run, for whom, and how long to keep it. Immutable but for cancel and retention. By hand, request alone
+    is enough."""
 
-    task_id: str = Field(min_length=1, max_length=TASK_ID_LIMIT)
-    """The id by which MCP clients know the task."""
+    task_id: str | None = Field(default=None, min_length=1, max_length=TASK_ID_LIMIT)
+    """The id by which MCP clients know the task; one made by hand has none, and is known by its metadata.uid."""
     owner: Owner = Owner()
     """Who may see it."""
     request: Call
@@ -76,7 +77,8 @@ class TaskSpec(Model):
     plain: bool | None = None
     """True for an ordinary call that nobody asked to be a task: it is not listed to clients."""
     retention: Retention | None = None
-    """How long it is kept; without it, until somebody deletes it."""
+    """How long it is kept; without it, until somebody deletes it. A task made by hand is then kept as long as its tool
+    says."""
     call: str | None = Field(default=None, max_length=64)
     """Hash of session and request id, so that a cancel notification on any replica finds it."""
     created_at: Time | None = None
@@ -164,7 +166,7 @@ class Condition(Model):
 
 
 class TaskStatus(Model):
-    """Where the task is. Without a status it is submitted."""
+    """Where the task is. One that nobody has looked at yet is submitted."""
 
     state: State = State.SUBMITTED
     """submitted, working, input_required; completed, failed, cancelled, unknown are ends and never change."""
@@ -210,5 +212,5 @@ class MCPTask(Model):
     metadata: Metadata = Metadata()
     spec: TaskSpec
     """What to run, for whom, and how long to keep it."""
-    status: TaskStatus | None = None
+    status: Annotated[TaskStatus | None, Field(json_schema_extra={"default": {}})] = None
     """Where it is; written by mcptasks."""

@@ -1,17 +1,14 @@
 """The tools on offer, from the MCPTool objects of the namespace."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
-from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
-from referencing.exceptions import Unresolvable
 
+from mcptasks_crds import arguments as call_arguments
 from mcptasks_crds.errors import InvalidValue
 from mcptasks_crds.record import later_version
 from mcptasks_crds.tool import MCPTool
@@ -43,12 +40,7 @@ class OfferedTool:
     @cached_property
     def validator(self) -> Draft202012Validator | None:
         """Of the arguments; None if the schema itself is unsound, which the tool's Ready condition says."""
-        try:
-            Draft202012Validator.check_schema(self.tool.spec.input_schema)
-        except SchemaError:
-            return None
-        # With a registry of its own, since the default one would fetch a remote $ref, from inside the cluster.
-        return Draft202012Validator(self.tool.spec.input_schema, registry=REGISTRY)
+        return call_arguments.validator(self.tool.spec.input_schema)
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Refuse arguments that do not fit the input schema.
@@ -56,21 +48,10 @@ class OfferedTool:
         Raises:
             ArgumentsInvalid: where and why, with the value.
         """
-        name = self.tool.metadata.name
-        unsound = ArgumentsInvalid(f"Tool {name} has an unsound inputSchema; its owner must mend it")
-        if self.validator is None:
-            raise unsound
         try:
-            error = best_match(self.validator.iter_errors(arguments))
-        except (Unresolvable, re.error):  # found only on the way: a $ref to nowhere, a pattern that is none
-            raise unsound from None
-        except RecursionError:
-            raise ArgumentsInvalid(f"Arguments of {name} are nested too deeply to be checked") from None
-        if error is not None:
-            where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
-            raise ArgumentsInvalid(
-                f"Arguments of {name} are invalid at arguments{_short(where, 200)}: {_short(error.message, 400)}"
-            )
+            call_arguments.check(self.tool.metadata.name, self.validator, arguments)
+        except InvalidValue as error:
+            raise ArgumentsInvalid(str(error)) from error
 
 
 def read_tool(item: Mapping[str, Any]) -> OfferedTool:
@@ -83,10 +64,6 @@ def read_tool(item: Mapping[str, Any]) -> OfferedTool:
         return OfferedTool(MCPTool.model_validate(item))
     except ValueError as error:
         raise InvalidValue(str(error)) from error
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"
 
 
 class Catalogue:

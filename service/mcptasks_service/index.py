@@ -24,6 +24,7 @@ class TaskIndex:
         self._listed: defaultdict[str, list[Place]] = defaultdict(list)
         self._open: defaultdict[str, set[Key]] = defaultdict(set)
         self._by_call: dict[str, Key] = {}
+        self._by_hand: dict[str, Key] = {}
 
     def changed(self, key: Key, task: TaskRecord | None) -> None:
         """Take in one change of the informer."""
@@ -33,11 +34,14 @@ class TaskIndex:
             self._list(task)
         if old is not None:
             _discard(self._open, old.owner_key, key)
+            self._by_hand.pop(old.uid, None)
             if old.call is not None and self._by_call.get(old.call) == key:
                 del self._by_call[old.call]
         if task is not None:
             self._records[key] = task
-            if not task.terminal:
+            if task.by_hand:
+                self._by_hand[task.uid] = key
+            elif not task.terminal:
                 self._open[task.owner_key].add(key)
             if task.call is not None and not self._later(task.call, task):
                 self._by_call[task.call] = key
@@ -57,12 +61,20 @@ class TaskIndex:
         key = self._by_call.get(call)
         return None if key is None else self._records[key]
 
+    def by_hand(self, uid: str) -> TaskRecord | None:
+        """A task that was made with kubectl or the like: its uid is the id by which clients may know it.
+
+        It is in nobody's list, and counts against nobody's limit.
+        """
+        key = self._by_hand.get(uid)
+        return None if key is None else self._records[key]
+
     def _list(self, task: TaskRecord | None) -> None:
-        if task is not None and not task.plain:
+        if task is not None and _listed(task):
             insort(self._listed[task.owner_key], _place(task)[1])
 
     def _unlist(self, task: TaskRecord | None) -> None:
-        if task is None or task.plain:
+        if task is None or not _listed(task):
             return
         places = self._listed[task.owner_key]
         del places[bisect_left(places, _place(task)[1])]
@@ -75,8 +87,12 @@ class TaskIndex:
         return other is not None and other.created > task.created
 
 
+def _listed(task: TaskRecord) -> bool:
+    return not task.plain and not task.by_hand
+
+
 def _place(task: TaskRecord) -> tuple[str, Place, bool]:
-    return task.owner_key, (task.created, task.name, task.namespace), task.plain
+    return task.owner_key, (task.created, task.name, task.namespace), _listed(task)
 
 
 def _discard(index: defaultdict[str, set[Key]], name: str, key: Key) -> None:

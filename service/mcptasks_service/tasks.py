@@ -1,7 +1,6 @@
 """What can be done with tasks, whatever the dialect. Knows no wire."""
 
 import asyncio
-import json
 import math
 import secrets
 from collections import Counter
@@ -11,8 +10,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
+from mcptasks_crds.arguments import encoded
 from mcptasks_crds.ending import ended
-from mcptasks_crds.errors import AlreadyExists, Conflict, NotFound, Refused
+from mcptasks_crds.errors import AlreadyExists, Conflict, InvalidValue, NotFound, Refused
 from mcptasks_crds.lifecycle import State
 from mcptasks_crds.names import (
     LABEL_CALL,
@@ -26,9 +26,9 @@ from mcptasks_crds.names import (
 )
 from mcptasks_crds.reasons import Reason
 from mcptasks_crds.record import TaskRecord
-from mcptasks_crds.sizes import stored_size
-from mcptasks_crds.task import MILLISECONDS_LIMIT, TASK_ID_LIMIT, Call, MCPTask, Owner, Retention, TaskSpec
-from mcptasks_crds.times import milliseconds, render
+from mcptasks_crds.retention import default_retention, span
+from mcptasks_crds.task import TASK_ID_LIMIT, Call, MCPTask, Owner, Retention, TaskSpec
+from mcptasks_crds.times import render
 from mcptasks_crds.tool import MCPTool
 from mcptasks_service import audit
 from mcptasks_service.callers import ANYONE, Caller, anonymous
@@ -289,6 +289,10 @@ class Tasks:
             if (task := self._store.known(key, task_id)) is not None:
                 self._hits.inc()
                 return task
+        task = self._index.by_hand(task_id)
+        if task is not None and task.owner_key in caller.keys and not self._store.gone(task):
+            self._hits.inc()
+            return task
         await self._limits.lookup(caller)
         for key in caller.keys:
             if (task := await self._store.fetch(key, task_id)) is not None:
@@ -320,21 +324,9 @@ class Tasks:
 
     def _arguments(self, new: NewTask) -> str:
         try:
-            text = json.dumps(new.arguments, ensure_ascii=False, allow_nan=False)
-            size = stored_size(text)
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise ArgumentsInvalid(f"Arguments of {new.tool} hold half a surrogate pair, which is no text") from error
-        except ValueError as error:
-            raise ArgumentsInvalid(f"Arguments of {new.tool} hold NaN or Infinity, which JSON does not have") from error
-        except RecursionError:
-            raise ArgumentsInvalid(f"Arguments of {new.tool} are nested too deeply") from None
-        if size > self._argument_limit:
-            raise ArgumentsInvalid(
-                f"Arguments of {new.tool} take {size} bytes as they are stored, and at most {self._argument_limit} are "
-                "allowed; pass large data by reference"
-            )
-        return text
+            return encoded(new.tool, new.arguments, self._argument_limit)
+        except InvalidValue as error:
+            raise ArgumentsInvalid(str(error)) from error
 
 
 def granted(asked: Retention | Literal["default", "unlimited"], tool: MCPTool) -> Retention | None:
@@ -343,20 +335,14 @@ def granted(asked: Retention | Literal["default", "unlimited"], tool: MCPTool) -
     None = unlimited.
     """
     limits = tool.spec.retention
-    most = _span(limits.max)
     if asked == "default":
-        span = _span(limits.default)
-        asked = Retention(after="Finish", milliseconds=span) if span is not None else "unlimited"
-    if isinstance(asked, str):
+        return default_retention(limits)
+    most = span(limits.max)
+    if asked == "unlimited":
         return None if most is None else Retention(after="Finish", milliseconds=most)
     if most is not None and asked.milliseconds > most:
         return Retention(after=asked.after, milliseconds=most)
     return asked
-
-
-def _span(duration: str | None) -> int | None:
-    """A duration of a tool in milliseconds; ten digits of days are cut to what a task can hold."""
-    return None if duration is None else min(milliseconds(duration), MILLISECONDS_LIMIT)
 
 
 def _fit(task_id: str) -> str:

@@ -112,6 +112,15 @@ def test_a_crd_names_its_kind(crd: Object, kind: Kind, short: str, status: bool)
     assert crd["spec"]["scope"] == "Namespaced"
 
 
+def test_a_task_has_a_state_before_anybody_has_written_one() -> None:
+    assert schema(manifest.task_crd())["properties"]["status"]["default"] == {}
+
+
+def test_a_request_is_all_that_a_task_needs() -> None:
+    assert schema(manifest.task_crd())["properties"]["spec"]["required"] == ["request"]
+    assert schema(manifest.task_crd())["properties"]["spec"]["properties"]["request"]["required"] == ["name"]
+
+
 def test_kubectl_get_shows_what_the_docs_promise_and_expires_is_no_date() -> None:
     columns = {c["name"]: c for c in manifest.task_crd()["spec"]["versions"][0]["additionalPrinterColumns"]}
     narrow = [name for name, column in columns.items() if not column.get("priority")]

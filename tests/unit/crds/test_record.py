@@ -41,6 +41,16 @@ def test_a_bare_task_is_submitted_and_its_creation_is_that_of_the_object() -> No
     assert task.attempt == 0
 
 
+def test_a_task_made_by_hand_is_known_by_its_uid() -> None:
+    item = a_task(meta={"name": "nightly-tests", "uid": "6c0f3a52-77e0-4b7e-8d5a-1f5a7c1f6b52"})
+    assert not record(item).by_hand
+    assert record(item).short_name == "nightly-te"
+    del item["spec"]["taskId"]
+    task = record(item)
+    assert (task.task_id, task.by_hand, task.owner_key) == (task.uid, True, "")
+    assert task.short_name == "nightly-tests"
+
+
 def test_everything_that_is_decided_on_is_read() -> None:
     task = record(
         a_task(

@@ -110,14 +110,43 @@ def test_a_field_set_once_may_be_added_and_then_stays() -> None:
         ("my-task", False),
     ],
 )
-def test_only_names_of_the_derived_form_pass(name: str, derived: bool) -> None:
-    assert allows(rules.derived_name(), {}, {"metadata": {"name": name}}) is derived
+def test_a_task_has_a_name_of_the_derived_form_if_and_only_if_it_has_an_id(name: str, derived: bool) -> None:
+    rule, meta = rules.derived_name(), {"name": name}
+    assert allows(rule, {}, {"metadata": meta, "spec": {"taskId": "a"}}) is derived
+    assert allows(rule, {}, {"metadata": meta, "spec": {}}) is not derived
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        ({"request": {"name": "t"}}, True),
+        ({"request": {"name": "t"}, "owner": {}, "createdAt": "2026-07-28T12:00:00Z", "parent": "p"}, True),
+        ({"owner": {"subject": "alice"}}, False),
+        ({"owner": {"issuer": "i"}}, False),
+        ({"owner": {"session": "s"}}, False),
+        ({"origin": "sep-1686"}, False),
+        ({"plain": True}, False),
+        ({"call": "a.b"}, False),
+        ({"taskId": "a", "owner": {"subject": "alice"}, "origin": "sep-1686", "plain": True, "call": "a.b"}, True),
+    ],
+)
+def test_a_task_without_an_id_belongs_to_nobody(spec: Object, allowed: bool) -> None:
+    assert (
+        allows(rules.made_by_hand(["issuer", "subject", "session"], ["origin", "plain", "call"]), {}, spec) is allowed
+    )
+
+
+def test_a_name_fits_a_label() -> None:
+    assert allows(rules.short_name(), {}, {"metadata": {"name": "x" * 63}})
+    assert not allows(rules.short_name(), {}, {"metadata": {"name": "x" * 64}})
 
 
 def test_every_field_of_a_spec_but_cancel_and_retention_is_immutable_and_cancel_is_set_once() -> None:
     spec = task_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     fields = {field.alias for field in TaskSpec.model_fields.values()}
-    said = {rule["fieldPath"]: rule for rule in spec["x-kubernetes-validations"]}
+    *of_fields, by_hand = spec["x-kubernetes-validations"]
+    assert by_hand == rules.made_by_hand(["issuer", "subject", "session"], ["origin", "plain", "call"])
+    said = {rule["fieldPath"]: rule for rule in of_fields}
     assert set(spec["properties"]) == fields
     assert set(said) == {f".{name}" for name in fields if name != "retention"}
     for name in fields - {"retention", "cancel"}:

@@ -77,6 +77,20 @@ def test_a_request_id_used_again_finds_the_later_task_whatever_is_heard_of_the_e
     assert index.of_call("c") is second
 
 
+def test_a_task_made_by_hand_is_found_by_its_uid_and_is_in_no_list_and_no_count() -> None:
+    index = TaskIndex()
+    task = replace(a_task("nightly", ""), task_id="uid-nightly")
+    put(index, task)
+    assert index.by_hand("uid-nightly") is task
+    assert index.by_hand("nightly") is None
+    assert [*index.listed("", START)] == []
+    assert index.open_count("") == 0
+    put(index, replace(task, uid="another-life", task_id="another-life"))
+    assert index.by_hand("uid-nightly") is None
+    index.changed(task.key, None)
+    assert index.by_hand("another-life") is None
+
+
 def test_nothing_is_left_of_owners_and_requests_that_have_gone() -> None:
     index = TaskIndex()
     chance = random.Random(1)
@@ -87,8 +101,10 @@ def test_nothing_is_left_of_owners_and_requests_that_have_gone() -> None:
             index.changed(("ns", name), None)
         else:
             state = chance.choice(list(State))
-            put(index, a_task(name, chance.choice("abcdef"), state=state, call=chance.choice(["x", "y", None])))
+            task = a_task(name, chance.choice("abcdef"), state=state, call=chance.choice(["x", "y", None]))
+            put(index, replace(task, task_id=chance.choice([task.task_id, task.uid])))
     for name in names:
         index.changed(("ns", name), None)
     index.changed(("ns", "never-there"), None)
-    assert [len(kept) for kept in (index._records, index._listed, index._open, index._by_call)] == [0, 0, 0, 0]
+    kept = (index._records, index._listed, index._open, index._by_call, index._by_hand)
+    assert [len(left) for left in kept] == [0] * 5

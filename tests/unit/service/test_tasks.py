@@ -341,6 +341,36 @@ async def test_an_id_made_up_from_an_owner_and_an_id_leads_nowhere() -> None:
 
 
 @pytest.mark.fault("T6")
+async def test_a_task_made_by_hand_is_known_by_its_uid_to_whoever_holds_it() -> None:
+    async with replica() as parts:
+        body = {"metadata": {"name": "nightly"}, "spec": {"request": {"name": "build"}}}
+        uid = (await parts.api.create(TASK, NAMESPACE, body))["metadata"]["uid"]
+        await parts.caught_up()
+        before = list(parts.api.requests)
+        for caller in (ALICE, anonymous(None)):
+            task = await parts.tasks.get(caller, uid)
+            assert (task.name, task.task_id, task.state) == ("nightly", uid, State.SUBMITTED)
+        assert parts.api.requests == before, "it is found in memory"
+        for caller, task_id in ((identified("alice"), uid), (ALICE, "nightly"), (ALICE, uid.upper() + "x")):
+            with pytest.raises(TaskNotFound):
+                await parts.tasks.get(caller, task_id)
+        assert not parts.tasks.has_listed(anonymous(None))
+        assert (await parts.tasks.cancel(ALICE, uid)).state is State.CANCELLED
+        await parts.tasks.delete(ALICE, uid)
+        with pytest.raises(TaskNotFound):
+            await parts.tasks.get(ALICE, uid)
+
+
+async def test_a_task_of_one_s_own_comes_before_one_made_by_hand_whose_uid_is_its_id() -> None:
+    async with replica() as parts:
+        body = {"metadata": {"name": "nightly"}, "spec": {"request": {"name": "build"}}}
+        uid = (await parts.api.create(TASK, NAMESPACE, body))["metadata"]["uid"]
+        mine = await parts.make(uid, caller=ALICE)
+        await parts.caught_up()
+        assert (await parts.tasks.get(ALICE, uid)).name == mine.name
+        assert (await parts.tasks.get(BOB, uid)).name == "nightly"
+
+
 async def test_with_the_api_server_away_an_unknown_id_is_never_said_to_be_unknown() -> None:
     async with replica() as parts:
         parts.api.away = True
