@@ -15,6 +15,8 @@ from mcptasks_crds.task import MCPTask, Owner, TaskSpec
 from mcptasks_crds.tool import MCPTool
 
 FOLDER = Path(str(files("mcptasks_crds"))) / "manifests"
+CHART = FOLDER.parents[2] / "charts/mcptasks/files/crds"
+"""Where the chart has the same, in a checkout of the repository: Helm reads no file outside a chart."""
 _DROPPED = {"title", "$defs", "additionalProperties"}
 _MUTABLE = {"cancel", "retention"}
 _CALLERS = ("origin", "plain", "call")
@@ -200,20 +202,22 @@ def load() -> list[dict[str, Any]]:
 
 
 def main(argv: list[str]) -> int:
-    """Write the manifests, or with ``--check`` say which are not what the models give."""
+    """Write the manifests, also into the chart, or with ``--check`` say which are not what the models give."""
     import yaml
 
+    folders = [FOLDER, *([CHART] if CHART.is_dir() else [])]
     stale = []
     for name, crd in manifests().items():
         text = "# Generated from the models by `make crds`.\n" + yaml.safe_dump(crd, sort_keys=False, width=120)
-        path = FOLDER / name
-        if not path.exists() or path.read_text() != text:
-            stale.append(name)
-            if "--check" not in argv:
-                FOLDER.mkdir(exist_ok=True)
-                path.write_text(text)
+        for folder in folders:
+            path = folder / name
+            if not path.exists() or path.read_text() != text:
+                stale.append(path)
+                if "--check" not in argv:
+                    folder.mkdir(exist_ok=True)
+                    path.write_text(text)
     if stale and "--check" in argv:
-        sys.stderr.write(f"not what the models give: {', '.join(stale)}; run `make crds`\n")
+        sys.stderr.write(f"not what the models give: {', '.join(map(str, stale))}; run `make crds`\n")
         return 1
     return 0
 

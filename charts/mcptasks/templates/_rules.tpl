@@ -1,0 +1,55 @@
+{{/* Rights of the operator in the namespaces it serves; docs/operations.md says what each is for. */}}
+{{- define "mcptasks.operatorRules" -}}
+- apiGroups: [mcptasks.dev]
+  resources: [mcptasks]
+  verbs: [get, list, watch, delete]
+- apiGroups: [mcptasks.dev]
+  resources: [mcptasks/status, mcptools/status]
+  verbs: [patch]
+- apiGroups: [mcptasks.dev]
+  resources: [mcptools]
+  verbs: [get, list, watch]
+- apiGroups: [mcptasks.dev]
+  resources: [mcptaskresults]
+  verbs: [get, create, delete]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch, create]
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list, create]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
+{{- end }}
+
+{{/* Rights of the service in its namespace. */}}
+{{- define "mcptasks.serviceRules" -}}
+- apiGroups: [mcptasks.dev]
+  resources: [mcptasks]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [mcptasks.dev]
+  resources: [mcptasks/status]
+  verbs: [patch]
+- apiGroups: [mcptasks.dev]
+  resources: [mcptools]
+  verbs: [list, watch]
+- apiGroups: [mcptasks.dev]
+  resources: [mcptaskresults]
+  verbs: [get, create, delete]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+{{- if .Values.admissionPolicy.enabled }}
+# No such resource: it is what the admission policy asks for before somebody else's name is put on a task.
+- apiGroups: [mcptasks.dev]
+  resources: [mcptasks/owner]
+  verbs: [set]
+{{- end }}
+{{- end }}
